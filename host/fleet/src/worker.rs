@@ -33,7 +33,9 @@ use crate::usage;
 use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::outcome::Output;
 use skillhost_server::api::fleet::sessions::SessionPlace;
-use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, INLINE, RunClass, RunEvent};
+use skillhost_server::api::fleet::{
+    Content, Fetched, FleetEnd, FleetError, INLINE, RunClass, RunEvent,
+};
 use skillhost_server::api::worker::{EndedRun, WorkerEnd, WorkerHost, WorkerRun, WorkerTurn};
 use skillhost_server::http::serve_sessions;
 
@@ -964,8 +966,8 @@ impl Worker {
             let [stdout, stderr] = streams;
             Ok::<_, FleetError>(FleetEnd {
                 result: self.content(runs, &mut std::io::Cursor::new(result)).await?,
-                stdout: self.content(runs, stdout).await?,
-                stderr: self.content(runs, stderr).await?,
+                stdout: self.stream(runs, stdout).await?,
+                stderr: self.stream(runs, stderr).await?,
             })
         };
         let (status, kind, exit_code, key, left) = match left.await {
@@ -1010,6 +1012,14 @@ impl Worker {
             })
         });
         signed.map_err(FleetError::TooLarge)
+    }
+
+    /// As [`Worker::content`], for a stream of a run.
+    async fn stream(&self, runs: &Runs, from: &mut Fetched) -> Result<Content, FleetError> {
+        match from {
+            Fetched::Bytes(bytes) => self.content(runs, &mut std::io::Cursor::new(bytes)).await,
+            Fetched::File(file) => self.content(runs, file).await,
+        }
     }
 
     /// Returns what is to be stored: some bytes here, if they are few, or else as a blob.

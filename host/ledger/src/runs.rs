@@ -44,7 +44,7 @@ macro_rules! stored_totals {
 }
 
 static TABLES: Tables = Tables {
-    form: 4,
+    form: 5,
     make: concat!(
         "
         CREATE TABLE IF NOT EXISTS runs (
@@ -57,7 +57,9 @@ static TABLES: Tables = Tables {
             ended INTEGER,
             request TEXT NOT NULL,
             result TEXT,
-            bytes INTEGER NOT NULL DEFAULT 0
+            bytes INTEGER NOT NULL DEFAULT 0,
+            stdout BLOB,
+            stderr BLOB
         );
         CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, seq);
         CREATE INDEX IF NOT EXISTS runs_by_skill ON runs (skill, seq);
@@ -96,7 +98,7 @@ static TABLES: Tables = Tables {
         ) WITHOUT ROWID;",
         stored_totals!()
     ),
-    upgrades: &[FROM_1, FROM_2, FROM_3],
+    upgrades: &[FROM_1, FROM_2, FROM_3, FROM_4],
 };
 
 const FROM_1: &str = "
@@ -119,6 +121,9 @@ const FROM_2: &str = "
         ) WITHOUT ROWID;";
 
 const FROM_3: &str = concat!("DROP INDEX IF EXISTS bytes_of_runs;", stored_totals!());
+
+const FROM_4: &str =
+    "ALTER TABLE runs ADD COLUMN stdout BLOB; ALTER TABLE runs ADD COLUMN stderr BLOB;";
 
 /// The pages of 4 KiB in the log from which on a writer copies them itself.
 const LOG: u32 = 16_384;
@@ -149,6 +154,8 @@ pub struct EndOfRun<'a> {
     pub result: Option<&'a str>,
     /// The bytes that are stored of its output.
     pub output: u64,
+    /// Standard output and error, if they are stored here and not in files.
+    pub streams: [Option<&'a [u8]>; 2],
     /// The processor time that it used, in milliseconds.
     pub cpu_ms: u64,
     /// The bytes that went in and out.
@@ -416,6 +423,18 @@ impl RunStore {
         })
     }
 
+    /// Returns the standard output and error of a run, each if it is stored here.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn streams(&self, id: &str) -> Result<[Option<Vec<u8>>; 2], RunStoreError> {
+        self.read(|db| {
+            let select = "SELECT stdout, stderr FROM runs WHERE id = ?1";
+            let found = db.query_row(select, [id], |row| Ok([row.get(0)?, row.get(1)?]));
+            found.optional().map(Option::unwrap_or_default)
+        })
+    }
+
     /// Returns a run.
     ///
     /// # Errors
@@ -486,13 +505,14 @@ impl RunStore {
     /// # Errors
     /// The database cannot be written.
     pub fn end(&self, id: &str, end: &EndOfRun<'_>, now: i64) -> Result<bool, RunStoreError> {
-        let EndOfRun { status, result, output, cpu_ms, bytes } = *end;
+        let EndOfRun { status, result, output, streams: [stdout, stderr], cpu_ms, bytes } = *end;
         let more = output.saturating_add(result.map_or(0, |result| result.len() as u64));
         let changed = self.write(|db| {
             let changed = db.execute(
-                "UPDATE runs SET status = ?2, result = ?3, ended = ?4, bytes = bytes + ?5
+                "UPDATE runs SET status = ?2, result = ?3, ended = ?4, bytes = bytes + ?5,
+                     stdout = ?6, stderr = ?7
                  WHERE id = ?1 AND status IN ('queued', 'running')",
-                params![id, status.name(), result, now, clamped(more)],
+                params![id, status.name(), result, now, clamped(more), stdout, stderr],
             )?;
             if changed == 1 {
                 charge(db, cpu_ms, bytes, now)?;
@@ -807,7 +827,7 @@ mod tests {
     use super::*;
 
     fn end(status: RunStatus, result: Option<&str>, output: u64) -> EndOfRun<'_> {
-        EndOfRun { status, result, output, cpu_ms: 3, bytes: 4 }
+        EndOfRun { status, result, output, streams: [None, None], cpu_ms: 3, bytes: 4 }
     }
 
     fn run<'a>(id: &'a str, key: Option<(&'a str, &'a str)>, now: i64) -> NewRun<'a> {
@@ -837,12 +857,18 @@ mod tests {
         store.submit(&run("a", None, 0)).unwrap();
         assert!(store.start("a", 1).unwrap() && !store.start("a", 1).unwrap());
         let result = r#"{"kind":"exited","exit_code":0,"diff":"x"}"#;
-        assert!(store.end("a", &end(RunStatus::Succeeded, Some(result), 5), 2).unwrap());
+        let ended = EndOfRun {
+            streams: [Some(b"hello"), None],
+            ..end(RunStatus::Succeeded, Some(result), 5)
+        };
+        assert!(store.end("a", &ended, 2).unwrap());
         assert!(!store.end("a", &end(RunStatus::Cancelled, None, 0), 3).unwrap());
         let found = store.get("a").unwrap().unwrap();
         let head = r#"{"kind":"exited","exit_code":0}"#;
         assert_eq!((found.status, found.result.as_deref()), (RunStatus::Succeeded, Some(head)));
         assert_eq!(store.result("a").unwrap().as_deref(), Some(result));
+        assert_eq!(store.streams("a").unwrap(), [Some(b"hello".to_vec()), None]);
+        assert_eq!(store.streams("b").unwrap(), [None, None]);
         assert_eq!(store.request("a").unwrap().as_deref(), Some("{}"));
         let usage = store.usage(3).unwrap();
         assert_eq!((usage.cpu_ms, usage.bytes), (3, 4 + 2), "of the run, and of its request");
@@ -939,7 +965,9 @@ mod tests {
         store.submit(&run("a", None, 0)).unwrap();
         store.put_blob("x", 5, 100, 0).unwrap();
         store.put_skill("s", "one", 7, 100, 0).unwrap();
-        let older = "DROP TABLE stored; CREATE INDEX bytes_of_runs ON runs (bytes); PRAGMA user_version = 3;";
+        let older = "DROP TABLE stored; CREATE INDEX bytes_of_runs ON runs (bytes);
+            ALTER TABLE runs DROP COLUMN stdout; ALTER TABLE runs DROP COLUMN stderr;
+            PRAGMA user_version = 3;";
         {
             let db = store.open.lock().unwrap();
             let mut select =
@@ -957,6 +985,7 @@ mod tests {
         store.put_skill("s", "one", 9, 100, 0).unwrap();
         store.put_blob("y", 1, 100, 0).unwrap();
         assert_eq!(store.stored_bytes().unwrap(), 2 + 5 + 1 + 9);
+        assert_eq!(store.streams("a").unwrap(), [None, None]);
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub use run::{
     Evidence, ExtraMounts, FinishedRun, Io, MEMORY_FOLDER, Options, OutputError, Overlays,
     RecordingIo, RunSpec, Sandbox, memory_folder, run, run_alone,
 };
-pub use streams::{Sink, Stdin, terminal};
+pub use streams::{Sink, Spool, Stdin, terminal};
 #[cfg(feature = "fuzz")]
 pub use tools::fuzz_listing;
 pub use tools::{Tool, ToolListing, listing, with_listing};

@@ -77,6 +77,7 @@ impl Io {
             (Sink::Descriptor(_), Sink::Descriptor(stderr)) => {
                 stderr.try_clone().map_or(Sink::Capture, Sink::Descriptor)
             }
+            (Sink::Spool(_), Sink::Spool(stderr)) => Sink::Spool(stderr.clone()),
             _ => Sink::Capture,
         };
         Io { stdin: Stdin::Empty, stdout, ..self }

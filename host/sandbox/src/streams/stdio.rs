@@ -19,6 +19,7 @@ use super::descriptor::Descriptor;
 use super::deterministic_input::DeterministicInput;
 use super::deterministic_output::{Inlet, Outlets};
 use super::pipe::{CAPACITY, Reader, Writer};
+use super::spool::Spool;
 use super::stdio_p2::{InP2, OutP2};
 use super::waiters::Place;
 use crate::limits::{HostMemory, Meter};
@@ -45,6 +46,8 @@ pub enum Sink {
     Capture,
     /// A descriptor of the caller, written immediately. The outcome does not contain the output.
     Descriptor(OwnedFd),
+    /// Memory or a file, written immediately. The outcome does not contain the output.
+    Spool(Arc<Spool>),
 }
 
 /// A program's standard input. Clones share it: each byte is read by one of them.
@@ -234,26 +237,26 @@ struct LimitedSink {
     /// Memory for the kept output of a started program: it counts as memory of the run.
     held: Option<HostMemory>,
     seen: u64,
-    /// The first error of the caller's descriptor, other than a closed pipe.
+    /// The first error of the caller's descriptor, other than a closed pipe, or of the spool.
     failure: Option<io::Error>,
     /// The digest of the first program's output; `None` for started programs.
     digest: Option<StreamDigest>,
     to: Option<Descriptor>,
     /// The destination in a deterministic run, instead of `to`.
     relay: Option<Inlet>,
+    /// The destination that never lets the guest wait, instead of `to` and `relay`.
+    spool: Option<Arc<Spool>>,
 }
 
 impl Out {
     pub(crate) fn new(sink: Sink, limit: Limit, meter: Arc<Meter>) -> Out {
-        let to = match sink {
-            Sink::Capture => None,
-            Sink::Descriptor(fd) => Some(Descriptor::new(fd, Interest::WRITABLE)),
+        let (to, spool) = match sink {
+            Sink::Capture => (None, None),
+            Sink::Descriptor(fd) => (Some(Descriptor::new(fd, Interest::WRITABLE)), None),
+            Sink::Spool(spool) => (None, Some(spool)),
         };
-        Out::limited(
-            meter,
-            limit,
-            LimitedSink { to, digest: Some(StreamDigest::default()), ..LimitedSink::default() },
-        )
+        let digest = Some(StreamDigest::default());
+        Out::limited(meter, limit, LimitedSink { to, spool, digest, ..LimitedSink::default() })
     }
 
     /// The stream of a deterministic run.
@@ -264,7 +267,7 @@ impl Out {
         outlets: &mut Outlets,
     ) -> Out {
         match sink {
-            Sink::Capture => Out::new(sink, limit, meter),
+            Sink::Capture | Sink::Spool(_) => Out::new(sink, limit, meter),
             Sink::Descriptor(fd) => Out::limited(meter, limit, {
                 let digest = Some(StreamDigest::default());
                 LimitedSink { relay: Some(outlets.add(fd)), digest, ..LimitedSink::default() }
@@ -385,8 +388,8 @@ impl Limited {
             meter.stop(self.limit);
             return Poll::Ready(Err(io::ErrorKind::StorageFull.into()));
         }
-        let written = match (&mut sink.to, place, &sink.relay) {
-            (Some(descriptor), Some(place), _) => {
+        let written = match (&mut sink.to, place, &sink.relay, &sink.spool) {
+            (Some(descriptor), Some(place), ..) => {
                 let written = ready!(descriptor.poll_write(cx, place, &bytes[..fits]));
                 if let Err(error) = &written
                     && error.kind() != io::ErrorKind::BrokenPipe
@@ -395,8 +398,15 @@ impl Limited {
                 }
                 written?
             }
-            (_, _, Some(relay)) => {
+            (_, _, Some(relay), _) => {
                 relay.put(&bytes[..fits]);
+                fits
+            }
+            (.., Some(spool)) => {
+                if let Err(error) = spool.write(&bytes[..fits]) {
+                    sink.failure.get_or_insert_with(|| copy_of(&error));
+                    return Poll::Ready(Err(error));
+                }
                 fits
             }
             _ => {

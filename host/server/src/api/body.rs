@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Receiver;
 
+use super::fleet::Fetched;
 use super::logs::too_many;
 use super::problem::{Problem, ProblemCode};
 use super::tenant::{OpenStream, Tenant};
@@ -84,6 +85,14 @@ pub(super) fn of_bytes(status: StatusCode, kind: &'static str, bytes: impl Into<
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
+}
+
+/// An answer with bytes that were fetched.
+pub(super) fn of_fetched(fetched: Fetched, open: OpenStream) -> std::io::Result<Answer> {
+    match fetched {
+        Fetched::Bytes(bytes) => Ok(of_bytes(StatusCode::OK, "application/octet-stream", bytes)),
+        Fetched::File(file) => of_file(file, open),
+    }
 }
 
 /// An answer with the bytes of a file, which are read as the client takes them.

@@ -7,7 +7,7 @@
 //! what another tenant has run changes neither an answer nor its time.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -25,7 +25,6 @@ use skillhost_ledger::receipt::canonical;
 use skillhost_ledger::runs::RunStatus;
 use skillhost_skill::runtime::{digest, stamp};
 
-const STREAMS: [StreamName; 2] = [StreamName::Stdout, StreamName::Stderr];
 /// The most bytes of a result of a fleet, without its output and its files.
 pub(super) const RESULT: usize = 64 << 20;
 
@@ -136,10 +135,11 @@ impl ApiShared {
                 return Ok(None);
             }
         }
-        for (stream, content) in STREAMS.into_iter().zip([&end.stdout, &end.stderr]) {
-            let fetched = self.fetch(fleet, tenant, content).await?;
-            write_output(tenant, id, stream, fetched).map_err(|error| internal(&error))?;
+        let mut output = [None, None];
+        for (into, content) in output.iter_mut().zip([&end.stdout, &end.stderr]) {
+            *into = Some(self.fetch(fleet, tenant, content).await?);
         }
+        write_output(tenant, id, output).map_err(|error| internal(&error))?;
         Ok(Some(KnownResult { run, result }))
     }
 }
@@ -156,13 +156,15 @@ fn known_here(tenant: &Tenant, id: &str, key: &str) -> io::Result<Option<KnownRe
     if digests.iter().any(|digest| tenant.state.blob(digest).is_err()) {
         return Ok(None);
     }
-    for stream in STREAMS {
+    let mut output = [None, None];
+    for (into, stream) in output.iter_mut().zip(StreamName::ALL) {
         match tenant.state.output(&run, stream) {
-            Ok(file) => write_output(tenant, id, stream, Fetched::File(file.into_std()))?,
+            Ok(from) => *into = Some(from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         }
     }
+    write_output(tenant, id, output)?;
     Ok(Some(KnownResult { run, result }))
 }
 
@@ -175,27 +177,32 @@ fn files_of(result: &StoredResult) -> Vec<&str> {
     written.collect()
 }
 
-fn write_output(tenant: &Tenant, id: &str, stream: StreamName, from: Fetched) -> io::Result<()> {
-    let mut to = tenant.state.create_output(id, stream)?;
-    let mut at = 0;
-    loop {
-        let part = from.at(at, 1 << 20)?;
-        if part.is_empty() {
-            return Ok(());
+/// Makes the streams of a run with what standard output and error are to have.
+fn write_output(tenant: &Tenant, id: &str, output: [Option<Fetched>; 2]) -> io::Result<()> {
+    for (to, from) in tenant.state.create_output(id).iter().zip(output) {
+        let Some(from) = from else { continue };
+        let mut at = 0;
+        loop {
+            let part = from.at(at, 1 << 20)?;
+            if part.is_empty() {
+                break;
+            }
+            to.write(&part)?;
+            at += part.len() as u64;
         }
-        to.write_all(&part)?;
-        at += part.len() as u64;
     }
+    Ok(())
 }
 
 /// Returns the size of each stream of a run and, unless it is empty, its digest.
 fn output_of(tenant: &Tenant, id: &str) -> io::Result<[(u64, Option<String>); 2]> {
     let one = |stream| -> io::Result<(u64, Option<String>)> {
-        let file = tenant.state.output(id, stream)?.into_std();
-        let bytes = file.metadata()?.len();
-        let digest = match bytes {
-            0 => None,
-            _ => Some(format!("sha256:{}", stamp::file_digest(&file)?)),
+        let output = tenant.state.output(id, stream)?;
+        let bytes = output.size()?;
+        let digest = match &output {
+            _ if bytes == 0 => None,
+            Fetched::Bytes(bytes) => Some(digest(bytes)),
+            Fetched::File(file) => Some(format!("sha256:{}", stamp::file_digest(file)?)),
         };
         Ok((bytes, digest))
     };

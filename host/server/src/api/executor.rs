@@ -349,6 +349,9 @@ fn prepare(
             return Err(invalid(message.into()));
         }
         None
+    } else if submission.files.is_empty() {
+        // What the run writes stays in its overlay.
+        Some(api.no_workspace().map_err(host)?)
     } else {
         let folder = TempFolder::new_in(&api.options.scratch, Purpose::Session).map_err(host)?;
         let most = api.options.bounds.workspace;
@@ -600,17 +603,14 @@ async fn reserve<'a>(
     }
 }
 
-/// The streams of a run. Its output goes to files, where clients follow it; with a receipt, which
-/// digests it, it is written there at the end.
+/// The streams of a run. Clients follow its output; with a receipt, which digests it, it is stored at
+/// the end.
 fn io(start: Start<'_>, submission: &RunSubmission) -> io::Result<Io> {
     let Start { tenant, id, cancelled, session } = start;
-    let sink = |stream| -> io::Result<Sink> {
-        let file = tenant.state.create_output(id, stream)?;
-        Ok(match submission.receipt {
-            true => Sink::Capture,
-            false => Sink::Descriptor(OwnedFd::from(file.into_std())),
-        })
-    };
+    let [stdout, stderr] = tenant.state.create_output(id).map(|spool| match submission.receipt {
+        true => Sink::Capture,
+        false => Sink::Spool(spool),
+    });
     let stdin = submission.stdin.as_ref().filter(|stdin| !stdin.0.is_empty());
     let stdin = match session.and_then(|session| session.stdin.as_ref()) {
         Some(stream) => Stdin::Descriptor(stream.try_clone()?),
@@ -618,8 +618,8 @@ fn io(start: Start<'_>, submission: &RunSubmission) -> io::Result<Io> {
     };
     Ok(Io {
         stdin,
-        stdout: sink(StreamName::Stdout)?,
-        stderr: sink(StreamName::Stderr)?,
+        stdout,
+        stderr,
         interrupt: Some(Box::pin(cancelled.clone().cancelled_owned())),
         uses: false,
     })
@@ -642,13 +642,11 @@ fn collect(
         finished.outcome.status = Status::Failed { message, fix: None };
     }
     let outcome = &finished.outcome;
-    for (stream, output) in
-        [(StreamName::Stdout, &outcome.stdout), (StreamName::Stderr, &outcome.stderr)]
-    {
-        // What was captured is not in the file yet.
-        if !output.0.is_empty() {
-            tenant.state.create_output(id, stream)?.write_all(&output.0)?;
-        }
+    // What was captured is not stored yet.
+    if !(outcome.stdout.0.is_empty() && outcome.stderr.0.is_empty()) {
+        let [stdout, stderr] = tenant.state.create_output(id);
+        stdout.write(&outcome.stdout.0)?;
+        stderr.write(&outcome.stderr.0)?;
     }
     let mut job = FinishedJob::of(outcome, is_cancelled, hidden);
     if !outcome.changes.is_empty() {

@@ -267,9 +267,12 @@ pub struct FleetSkill {
     pub files: BTreeMap<String, (String, bool)>,
 }
 
-/// Bytes that were fetched.
-pub(super) enum Fetched {
+/// Bytes that were fetched, or that a run has left.
+#[derive(Debug)]
+pub enum Fetched {
+    /// These bytes.
     Bytes(Vec<u8>),
+    /// The bytes of a file.
     File(std::fs::File),
 }
 
@@ -343,6 +346,14 @@ impl Fetched {
                 bytes.truncate(count);
                 Ok(bytes)
             }
+        }
+    }
+
+    /// Returns the number of bytes.
+    pub(super) fn size(&self) -> std::io::Result<u64> {
+        match self {
+            Fetched::Bytes(bytes) => Ok(bytes.len() as u64),
+            Fetched::File(file) => Ok(file.metadata()?.len()),
         }
     }
 }
@@ -562,18 +573,15 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         id: &str,
         stream: StreamName,
-    ) -> Answered<Result<std::fs::File, Vec<u8>>> {
+    ) -> Answered<Fetched> {
         let found = fleet.get(&tenant.name, id).await?.ok_or_else(Problem::not_found)?;
         let Some(end) = found.end else {
             let live = fleet.live_output(&tenant.name, id, [0, 0]).await.unwrap_or_default();
             let [stdout, stderr] = live;
-            return Ok(Err(if stream == StreamName::Stdout { stdout } else { stderr }));
+            return Ok(Fetched::Bytes(if stream == StreamName::Stdout { stdout } else { stderr }));
         };
         let content = if stream == StreamName::Stdout { &end.stdout } else { &end.stderr };
-        match self.fetch(fleet, tenant, content).await? {
-            Fetched::Bytes(bytes) => Ok(Err(bytes)),
-            Fetched::File(file) => Ok(Ok(file)),
-        }
+        self.fetch(fleet, tenant, content).await
     }
 
     /// Returns the bytes of a stream of a run that has ended, from a position.
@@ -807,14 +815,14 @@ fn info(run: &FleetRun) -> RunInfo {
     }
 }
 
-/// As [`start_of`], for a file of this disk.
+/// As [`start_of`], for a stream of a run of this server.
 pub(super) fn local_start(
     tenant: &Tenant,
     id: &str,
     stream: StreamName,
 ) -> std::io::Result<(Vec<u8>, bool)> {
     match tenant.state.output(id, stream) {
-        Ok(file) => start_of(file, DIFF),
+        Ok(output) => start_of(&output, DIFF),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((Vec::new(), false)),
         Err(error) => Err(error),
     }

@@ -1,10 +1,9 @@
 //! Streams the output of a run as server-sent events, from where a client was.
 //!
-//! The output is in files, so a stream starts anywhere, also after the end of the run and after a
-//! restart of the server. The id of an event is the position after it in both files.
+//! The output is stored, so a stream starts anywhere, also after the end of the run and after a
+//! restart of the server. The id of an event is the position after it in both streams.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ use skillhost_policy::outcome::Output;
 
 /// The most bytes of one event.
 const EVENT: usize = 32 << 10;
-/// How often the files of a run in progress are looked at.
+/// How often the output of a run in progress is looked at.
 const POLL: Duration = Duration::from_millis(50);
 /// How often a run is looked at that has not ended, and that this server does not drive.
 const NOT_LIVE: Duration = Duration::from_secs(1);
@@ -130,7 +129,7 @@ impl Follower {
         }
         let mut alive = Instant::now();
         loop {
-            // Asked before the files are read: what is written before the end is not missed. The
+            // Asked before the output is read: what is written before the end is not missed. The
             // store is read once the run is live no more.
             let live = self.tenant.live(&self.id);
             let ended = match (&live, &self.program) {
@@ -182,7 +181,7 @@ impl Follower {
         loop {
             let run = fleet.get(&name, &self.id).await.map_err(|_| Gone)?.ok_or(Gone)?;
             if run.status.has_ended() {
-                for stream in [StreamName::Stdout, StreamName::Stderr] {
+                for stream in StreamName::ALL {
                     let Some(end) = &run.end else { continue };
                     let content =
                         if stream == StreamName::Stdout { &end.stdout } else { &end.stderr };
@@ -205,9 +204,7 @@ impl Follower {
                 && let Some(live) =
                     fleet.live_output(&name, &self.id, [self.at.stdout, self.at.stderr]).await
             {
-                for (stream, bytes) in
-                    [StreamName::Stdout, StreamName::Stderr].into_iter().zip(live)
-                {
+                for (stream, bytes) in StreamName::ALL.into_iter().zip(live) {
                     is_new |= self.output(stream, bytes, false).await?;
                 }
             }
@@ -246,21 +243,21 @@ impl Follower {
         Ok(true)
     }
 
-    /// Sends what is new in both files.
+    /// Sends what is new in both streams.
     async fn drain(&mut self, has_ended: bool) -> Result<bool, Gone> {
         let mut is_new = false;
-        for stream in [StreamName::Stdout, StreamName::Stderr] {
-            // The file does not exist until the run starts.
-            let Ok(file) = self.tenant.state.output(&self.id, stream) else { continue };
-            let file = file.into_std();
+        let (tenant, id) = (self.tenant.clone(), self.id.clone());
+        let outputs = move || StreamName::ALL.map(|stream| tenant.state.output(&id, stream).ok());
+        let outputs = tokio::task::spawn_blocking(outputs).await.map_err(|_| Gone)?;
+        for (stream, output) in StreamName::ALL.into_iter().zip(outputs) {
+            // There is none until the run starts.
+            let Some(output) = output else { continue };
             loop {
-                let mut bytes = vec![0; EVENT];
-                let at = *self.at.of(stream);
-                let count = file.read_at(&mut bytes, at).map_err(|_| Gone)?;
+                let mut bytes = output.at(*self.at.of(stream), EVENT).map_err(|_| Gone)?;
+                let count = bytes.len();
                 if count == 0 {
                     break;
                 }
-                bytes.truncate(count);
                 // The rest of a character may still come.
                 if !has_ended || count == EVENT {
                     bytes = valid_start(bytes);

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 
 use super::body::{self, Answer, of_json, of_problem};
+use super::fleet::Fetched;
 use super::logs::{Position, too_many};
 use super::problem::{Problem, ProblemCode};
 use super::sessions::routes::SessionRoute;
@@ -243,23 +244,12 @@ impl ApiShared {
             Route::Stream(id, stream) => {
                 let open = open()?;
                 if let Some(fleet) = &api.options.fleet {
-                    return match api.fleet_stream(fleet, tenant, &id, stream).await? {
-                        Ok(file) => {
-                            body::of_file(file, open).map_err(|error| Problem::internal(&error))
-                        }
-                        Err(bytes) => {
-                            Ok(body::of_bytes(StatusCode::OK, "application/octet-stream", bytes))
-                        }
-                    };
+                    let output = api.fleet_stream(fleet, tenant, &id, stream).await?;
+                    return body::of_fetched(output, open)
+                        .map_err(|error| Problem::internal(&error));
                 }
                 api.look(tenant, &id).await?;
-                match tenant.state.output(&id, stream) {
-                    // The run has not started.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                        Ok(body::of_bytes(StatusCode::OK, "application/octet-stream", ""))
-                    }
-                    file => of_file(file, open),
-                }
+                of_output(tenant, id, stream, open).await
             }
             Route::Blob(digest) if head.method == Method::PUT => {
                 let _open = open()?;
@@ -393,6 +383,24 @@ pub(super) fn of_file(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Problem::not_found()),
         Err(error) => Err(Problem::internal(&error)),
     }
+}
+
+/// An answer with what a run, or a program of a session, has written to a stream so far.
+pub(super) async fn of_output(
+    tenant: &Arc<Tenant>,
+    id: String,
+    stream: StreamName,
+    open: OpenStream,
+) -> Answered<Answer> {
+    let tenant = tenant.clone();
+    let output = blocking(move || match tenant.state.output(&id, stream) {
+        // It has not started.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Fetched::Bytes(Vec::new()))
+        }
+        output => output.map_err(|error| Problem::internal(&error)),
+    });
+    body::of_fetched(output.await?, open).map_err(|error| Problem::internal(&error))
 }
 
 /// Returns what a path of sessions names.

@@ -1,17 +1,19 @@
 //! The state of one tenant on disk: a database, blobs, the output of runs, and skills, in a folder
 //! that no other tenant's requests can name. Whatever stores runs elsewhere replaces this type.
 
-use std::collections::BTreeSet;
-use std::io::{self, Read as _, Write as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cap_std::fs::{Dir, File, OpenOptions};
 use rustix::fs::FlockOperation;
 use sha2::{Digest as _, Sha256};
 
+use super::fleet::{Fetched, INLINE};
 use skillhost_ledger::runs::{RunStore, Swept};
 use skillhost_policy::diagnostic::printable;
+use skillhost_sandbox::Spool;
 use skillhost_skill::private;
 use skillhost_skill::runtime::hex;
 
@@ -25,7 +27,10 @@ pub(super) struct TenantState {
     pub(super) folder: PathBuf,
     pub(super) store: RunStore,
     blobs: Dir,
-    outputs: Dir,
+    /// The output of runs that the store does not have: what is too large for it.
+    outputs: Arc<Dir>,
+    /// The output of runs in progress: standard output and error.
+    live: Mutex<BTreeMap<String, [Arc<Spool>; 2]>>,
     skills: Dir,
     /// Held while a blob and its row appear or disappear together.
     blob_changes: Mutex<()>,
@@ -41,6 +46,8 @@ pub(super) enum StreamName {
 }
 
 impl StreamName {
+    pub(super) const ALL: [StreamName; 2] = [StreamName::Stdout, StreamName::Stderr];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             StreamName::Stdout => "stdout",
@@ -85,7 +92,8 @@ impl TenantState {
         };
         let state = TenantState {
             blobs: open(BLOBS)?,
-            outputs: open(OUTPUTS)?,
+            outputs: Arc::new(open(OUTPUTS)?),
+            live: Mutex::default(),
             skills: open(SKILLS)?,
             blob_changes: Mutex::default(),
             store: RunStore::open(&folder.join("runs.db")).map_err(io::Error::other)?,
@@ -123,24 +131,73 @@ impl TenantState {
         self.blobs.open(hex_of(digest).ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Creates the file of a stream of a run.
-    pub(super) fn create_output(&self, run: &str, stream: StreamName) -> io::Result<File> {
-        let options = &mut OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        self.outputs.open_with(format!("{run}.{}", stream.name()), options)
+    /// Makes the streams of a run that begins: standard output and error. What a run prints is in
+    /// memory until it is too much for the store.
+    pub(super) fn create_output(&self, run: &str) -> [Arc<Spool>; 2] {
+        let spools = StreamName::ALL.map(|stream| {
+            let (outputs, name) = (self.outputs.clone(), format!("{run}.{}", stream.name()));
+            Arc::new(Spool::new(INLINE, move || {
+                let options = &mut OpenOptions::new();
+                options.write(true).create(true).truncate(true);
+                Ok(outputs.open_with(&name, options)?.into_std())
+            }))
+        });
+        self.live().insert(run.to_owned(), spools.clone());
+        spools
     }
 
-    /// Opens what a run has written to a stream so far.
-    pub(super) fn output(&self, run: &str, stream: StreamName) -> io::Result<File> {
-        self.outputs.open(format!("{run}.{}", stream.name()))
+    /// Returns what a run has written to a stream so far.
+    ///
+    /// # Errors
+    /// `NotFound`: it has not begun.
+    pub(super) fn output(&self, run: &str, stream: StreamName) -> io::Result<Fetched> {
+        let live = self.live().get(run).map(|spools| spools[stream as usize].clone());
+        let small = match live {
+            Some(spool) => spool.memory(),
+            None => {
+                let mut streams = self.store.streams(run).map_err(io::Error::other)?;
+                streams[stream as usize].take()
+            }
+        };
+        match small {
+            Some(bytes) => Ok(Fetched::Bytes(bytes)),
+            // Not the descriptor of the writer, whose position readers would move.
+            None => {
+                let file = self.outputs.open(format!("{run}.{}", stream.name()))?;
+                Ok(Fetched::File(file.into_std()))
+            }
+        }
     }
 
     /// Returns the bytes that a run has written to its streams.
     pub(super) fn output_bytes(&self, run: &str) -> u64 {
-        [StreamName::Stdout, StreamName::Stderr]
+        StreamName::ALL
             .into_iter()
-            .filter_map(|stream| Some(self.output(run, stream).ok()?.metadata().ok()?.len()))
+            .filter_map(|stream| self.output(run, stream).ok()?.size().ok())
             .sum()
+    }
+
+    /// Returns the streams of a run that the store is to keep: those that are not in files.
+    pub(super) fn small_output(&self, run: &str) -> [Option<Vec<u8>>; 2] {
+        let live = self.live();
+        let Some(spools) = live.get(run) else { return [None, None] };
+        spools.each_ref().map(|spool| spool.memory())
+    }
+
+    /// Forgets the streams of a run, whose output is now in the store or in files.
+    pub(super) fn close_output(&self, run: &str) {
+        self.live().remove(run);
+    }
+
+    /// Moves the output of a program that the store does not know to files.
+    pub(super) fn keep_output_in_files(&self, run: &str) {
+        let spools = self.live().get(run).cloned();
+        let Some(spools) = spools else { return };
+        match spools.iter().try_for_each(|spool| spool.spill()) {
+            Ok(()) => self.close_output(run),
+            // It stays in memory, from where it is read.
+            Err(error) => tracing::warn!(run, %error, "cannot store the output of a program"),
+        }
     }
 
     /// Returns the folder of an uploaded skill.
@@ -172,7 +229,8 @@ impl TenantState {
             _ => {}
         };
         for run in &swept.runs {
-            for stream in [StreamName::Stdout, StreamName::Stderr] {
+            self.close_output(run);
+            for stream in StreamName::ALL {
                 gone(self.outputs.remove_file(format!("{run}.{}", stream.name())));
             }
         }
@@ -187,6 +245,10 @@ impl TenantState {
         for hex in swept.skills.iter().filter_map(|digest| hex_of(digest)) {
             gone(private::remove(&self.skills, hex));
         }
+    }
+
+    fn live(&self) -> MutexGuard<'_, BTreeMap<String, [Arc<Spool>; 2]>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the output of programs of sessions, which a server that was killed has left: it belongs
@@ -297,10 +359,9 @@ pub(super) fn count_folders<'a>(paths: impl Iterator<Item = &'a String>) -> usiz
     above.collect::<BTreeSet<_>>().len()
 }
 
-/// Reads the start of a file, and returns whether there is more.
-pub(super) fn start_of(file: File, most: usize) -> io::Result<(Vec<u8>, bool)> {
-    let mut bytes = Vec::new();
-    file.into_std().take(most as u64 + 1).read_to_end(&mut bytes)?;
+/// Returns the start of what was fetched, and whether there is more.
+pub(super) fn start_of(from: &Fetched, most: usize) -> io::Result<(Vec<u8>, bool)> {
+    let mut bytes = from.at(0, most + 1)?;
     let is_cut = bytes.len() > most;
     bytes.truncate(most);
     Ok((bytes, is_cut))
@@ -329,7 +390,10 @@ mod tests {
         assert_eq!(state.put_blob(b"text", 3, 0).unwrap(), None);
         assert_eq!(state.blobs.entries().unwrap().count(), 0, "a refused blob leaves no file");
         let digest = state.put_blob(b"text", 4, 0).unwrap().unwrap();
-        assert_eq!(start_of(state.blob(&digest).unwrap(), 2).unwrap(), (b"te".to_vec(), true));
+        assert_eq!(
+            start_of(&Fetched::File(state.blob(&digest).unwrap().into_std()), 2).unwrap(),
+            (b"te".to_vec(), true)
+        );
     }
 
     #[test]

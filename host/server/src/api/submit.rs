@@ -224,6 +224,7 @@ impl ApiShared {
                 if let Err(error) = tenant.state.store.requeue(&id) {
                     tracing::error!(tenant = tenant.name, run = id, %error, "cannot requeue a run");
                 }
+                tenant.state.close_output(&id);
                 tenant.remove_live(&id, RunStatus::Queued);
             };
             // It fails only by a panic, which is reported.
@@ -431,11 +432,14 @@ async fn finish(tenant: Arc<Tenant>, id: String, run: FinishedRun) {
         }
         let text = result.map(|result| serde_json::to_string(&result).unwrap_or_default());
         let output = tenant.state.output_bytes(&id);
-        let end = EndOfRun { status, result: text.as_deref(), output, cpu_ms, bytes };
+        let small = tenant.state.small_output(&id);
+        let streams = small.each_ref().map(Option::as_deref);
+        let end = EndOfRun { status, result: text.as_deref(), output, streams, cpu_ms, bytes };
         let stored = tenant.state.store.end(&id, &end, now());
         if let Err(error) = stored {
             tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the end of a run");
         }
+        tenant.state.close_output(&id);
         tenant.remove_live(&id, status);
     };
     if let Err(error) = tokio::task::spawn_blocking(store).await {

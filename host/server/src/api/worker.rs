@@ -1,14 +1,13 @@
 //! Executes runs of a fleet as this process executes its own: the same preparation, policy, approval,
 //! limits and records. The caller takes runs from the queue, and stores what they left.
 
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::executor::{FinishedJob, Job, Starting, execute};
-use super::fleet::Content;
+use super::fleet::{Content, Fetched};
 use super::problem::Problem;
 use super::scheduler::Turn;
 use super::state::StreamName;
@@ -65,7 +64,7 @@ pub struct EndedRun {
     /// Its result, as JSON of the server.
     pub result: String,
     /// Its standard output and error.
-    pub streams: [std::fs::File; 2],
+    pub streams: [Fetched; 2],
     /// The digests of the files that it wrote.
     pub written: Vec<String>,
     /// Processor time, in milliseconds.
@@ -212,11 +211,7 @@ impl WorkerHost {
     pub fn output(&self, tenant: &str, id: &str, at: [u64; 2], most: usize) -> [Vec<u8>; 2] {
         let Some(tenant) = self.tenant(tenant) else { return Default::default() };
         let read = |stream, at| -> Option<Vec<u8>> {
-            let file = tenant.state.output(id, stream).ok()?.into_std();
-            let mut bytes = vec![0; most];
-            let count = file.read_at(&mut bytes, at).ok()?;
-            bytes.truncate(count);
-            Some(bytes)
+            tenant.state.output(id, stream).ok()?.at(at, most).ok()
         };
         [
             read(StreamName::Stdout, at[0]).unwrap_or_default(),
@@ -244,16 +239,12 @@ impl WorkerHost {
 /// Returns a run that has ended, with what it left on this disk.
 fn ended_run(tenant: &Tenant, id: &str, finished: FinishedJob) -> Answered<WorkerEnd> {
     let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
-    let open = |stream| -> std::io::Result<std::fs::File> {
-        match tenant.state.output(id, stream) {
-            Ok(file) => Ok(file.into_std()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                // It did not start.
-                tenant.state.create_output(id, stream)?;
-                Ok(tenant.state.output(id, stream)?.into_std())
-            }
-            Err(error) => Err(error),
+    let open = |stream| match tenant.state.output(id, stream) {
+        // It did not start.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Fetched::Bytes(Vec::new()))
         }
+        opened => opened,
     };
     let streams = [
         open(StreamName::Stdout).map_err(|error| internal(&error))?,

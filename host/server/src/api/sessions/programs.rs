@@ -470,6 +470,7 @@ fn finish(tenant: &Tenant, session: &Session, program: &Program, finished: Finis
     // A server that is stopping has not begun it.
     let status = if status == RunStatus::Queued { RunStatus::Cancelled } else { status };
     tenant.charge_blocking(cpu_ms, bytes);
+    tenant.state.keep_output_in_files(&program.id);
     {
         let mut state = program.state();
         state.ended = Some((now(), status));

@@ -294,13 +294,7 @@ impl ApiShared {
             }
             ProgramPart::Stream(stream) => {
                 let open = tenant.open_stream().ok_or_else(too_many)?;
-                match tenant.state.output(&program.id, stream) {
-                    // It has not started.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                        body::of_bytes(ok, "application/octet-stream", "")
-                    }
-                    file => super::super::routes::of_file(file, open)?,
-                }
+                super::super::routes::of_output(tenant, program.id.clone(), stream, open).await?
             }
         })
     }

@@ -1,7 +1,5 @@
 //! Programs, over gRPC: `process.v1.ProcessService`.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -175,7 +173,7 @@ async fn start(sandbox: Sandbox, request: StartRequest) -> Result<Started, Statu
     let ends = EndOnDrop(program.clone());
     tokio::spawn(async move {
         let ended = EndOnDrop(program.clone());
-        let mut follower = Follower { sandbox, program, to, files: [None, None], at: [0, 0] };
+        let mut follower = Follower { sandbox, program, to, at: [0, 0] };
         if follower.send(init).await.is_ok() {
             // A client that has gone, or does not read, gets nothing more.
             follower.follow().await.ok();
@@ -196,14 +194,13 @@ async fn execute(sandbox: Sandbox, request: ExecuteRequest) -> Result<ExecuteRes
         let (tenant, program) = (sandbox.tenant.clone(), program.clone());
         blocking(move || {
             let (mut output, mut left) = ([Vec::new(), Vec::new()], EXECUTED);
-            for (stream, into) in STREAMS.into_iter().zip(&mut output) {
-                let file = match tenant.state.output(&program.id, stream) {
+            for (stream, into) in StreamName::ALL.into_iter().zip(&mut output) {
+                let output = match tenant.state.output(&program.id, stream) {
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                    file => file.map_err(|error| Problem::internal(&error))?,
+                    output => output.map_err(|error| Problem::internal(&error))?,
                 };
-                let mut start = std::io::Read::take(file.into_std(), left + 1);
-                std::io::Read::read_to_end(&mut start, into)
-                    .map_err(|error| Problem::internal(&error))?;
+                let most = usize::try_from(left + 1).unwrap_or(usize::MAX);
+                *into = output.at(0, most).map_err(|error| Problem::internal(&error))?;
                 left = left.checked_sub(into.len() as u64).ok_or_else(|| {
                     let detail = format!("the output has more than {EXECUTED} bytes; use `Start`");
                     Problem::new(ProblemCode::BodyTooLarge, detail)
@@ -327,15 +324,12 @@ fn ending(program: &Program) -> Result<(i32, Option<String>), Status> {
     })
 }
 
-const STREAMS: [StreamName; 2] = [StreamName::Stdout, StreamName::Stderr];
-
 /// Sends the events of a program.
 struct Follower {
     sandbox: Sandbox,
     program: Arc<Program>,
     to: Sender<Events>,
     /// The output so far. An open file survives what happens to the session.
-    files: [Option<File>; 2],
     at: [u64; 2],
 }
 
@@ -345,7 +339,7 @@ struct Gone;
 impl Follower {
     async fn follow(&mut self) -> Result<(), Gone> {
         loop {
-            // Asked before the files are read: what is written before the end is not missed.
+            // Asked before the output is read: what is written before the end is not missed.
             let has_ended = self.program.has_ended();
             let is_new = self.drain().await?;
             match (has_ended, is_new) {
@@ -365,25 +359,20 @@ impl Follower {
         }
     }
 
-    /// Sends some of what is new in both files. Returns whether there was anything.
+    /// Sends some of what is new in both streams. Returns whether there was anything.
     async fn drain(&mut self) -> Result<bool, Gone> {
         let mut is_new = false;
-        for (index, stream) in STREAMS.into_iter().enumerate() {
-            if self.files[index].is_none() {
-                // The file does not exist until the program starts.
-                let opened = self.sandbox.tenant.state.output(&self.program.id, stream);
-                self.files[index] = opened.ok().map(cap_std::fs::File::into_std);
-            }
+        for (index, stream) in StreamName::ALL.into_iter().enumerate() {
+            // There is none until the program starts.
+            let output = self.sandbox.tenant.state.output(&self.program.id, stream);
+            let Ok(output) = output else { continue };
             // Bounded, so that one stream does not hold up the other.
             for _ in 0..ROUND {
-                let Some(file) = &self.files[index] else { break };
-                let mut bytes = vec![0; EVENT];
-                let count = file.read_at(&mut bytes, self.at[index]).map_err(|_| Gone)?;
-                if count == 0 {
+                let bytes = output.at(self.at[index], EVENT).map_err(|_| Gone)?;
+                if bytes.is_empty() {
                     break;
                 }
-                bytes.truncate(count);
-                self.at[index] += count as u64;
+                self.at[index] += bytes.len() as u64;
                 is_new = true;
                 let bytes = Bytes::from(bytes);
                 self.send(match stream {
