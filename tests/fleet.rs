@@ -214,6 +214,15 @@ impl Fleet {
         })
     }
 
+    /// Writes the value of a subject of the tenant `default`, as an API server could.
+    pub fn write(&self, subject: &str, value: &Value) {
+        block_on(async {
+            let context = async_nats::jetstream::new(self.connect("api").await);
+            let subject = subject.to_owned();
+            context.publish(subject, value.to_string().into()).await.unwrap().await.unwrap();
+        });
+    }
+
     /// Returns the number of messages in a stream; 0 if no broker answers.
     pub fn count(&self, stream: &str) -> usize {
         block_on(async {

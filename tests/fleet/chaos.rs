@@ -436,16 +436,41 @@ fn repair(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
          delivered and acknowledged: all): submitting them again under their keys",
         lost.len()
     ));
-    for run in lost {
-        let key = format!("Idempotency-Key: run-{run}\r\n");
-        let body = body(run).to_string();
-        until("a run is accepted again", || {
-            let again = request(cluster.ports[0], "POST", "/v1/runs", &key, &body);
-            again.is_some_and(|(status, answer)| {
-                status == 200 && answer["id"] == json!(acknowledged[&run])
-            })
+    lost.into_iter().for_each(|run| submit_again(cluster, run, &acknowledged[&run]));
+}
+
+fn submit_again(cluster: &Cluster, run: usize, id: &str) {
+    let key = format!("Idempotency-Key: run-{run}\r\n");
+    let body = body(run).to_string();
+    until("a run is accepted again", || {
+        let again = request(cluster.ports[0], "POST", "/v1/runs", &key, &body);
+        again.is_some_and(|(status, answer)| status == 200 && answer["id"] == json!(id))
+    });
+}
+
+/// Returns the records of all runs by id, once each has an end. An end is stored before it is in the
+/// record of all runs: if that has it and the run does not, a broker has lost it, or is a new leader
+/// that does not know yet what it has stored.
+fn ended(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> BTreeMap<String, Value> {
+    let stored = |filter: &str| cluster.fleet.stored("skillhost-runs-default", filter);
+    let records = stored("skillhost.run.default.*");
+    let id_of = |record: &Value| record["id"].as_str().unwrap().to_owned();
+    let mut by_id: BTreeMap<_, _> =
+        records.into_iter().map(|record| (id_of(&record), record)).collect();
+    for (run, id) in acknowledged {
+        let has_ended = |record: &Value| record["state"]["ended"].is_object();
+        let record = by_id.get_mut(id).unwrap_or_else(|| panic!("run {run} has no record"));
+        if has_ended(record) {
+            continue;
+        }
+        progress(&format!("run {run} is in the record of all runs, and not ended: {record}"));
+        submit_again(cluster, *run, id);
+        until("a run ends that was submitted again", || {
+            *record = stored(&format!("skillhost.run.default.{id}"))[0].clone();
+            has_ended(record)
         });
     }
+    by_id
 }
 
 /// Checks that every run has ended once, with its own result and its own writes.
@@ -454,25 +479,23 @@ fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
         serde_json::from_str(signed["payload"].as_str().unwrap()).unwrap()
     };
     // As long as runs end.
-    let (mut ended, mut since, mut repaired) = (0, Instant::now(), Instant::now());
+    let (mut count, mut since, mut repaired) = (0, Instant::now(), Instant::now());
     // The records of other runs must not count for one that is missing.
-    while ended < acknowledged.len() || !unrecorded(cluster, acknowledged).is_empty() {
+    while count < acknowledged.len() || !unrecorded(cluster, acknowledged).is_empty() {
         std::thread::sleep(Duration::from_millis(200));
         let now = cluster.fleet.count("skillhost-audit-default");
-        if now > ended {
-            (ended, since) = (now, Instant::now());
+        if now > count {
+            (count, since) = (now, Instant::now());
         }
-        assert!(since.elapsed() < HANG_TIMEOUT, "{ended} of {} runs end", acknowledged.len());
+        assert!(since.elapsed() < HANG_TIMEOUT, "{count} of {} runs end", acknowledged.len());
         if since.elapsed() > IDLE && repaired.elapsed() > IDLE {
             repair(cluster, acknowledged);
             repaired = Instant::now();
         }
     }
-    let records = cluster.fleet.stored("skillhost-runs-default", "skillhost.run.default.*");
-    let by_id: BTreeMap<&str, &Value> =
-        records.iter().map(|record| (record["id"].as_str().unwrap(), record)).collect();
+    let by_id = ended(cluster, acknowledged);
     for (run, id) in acknowledged {
-        let ended = end(&by_id[&**id]["state"]["ended"]);
+        let ended = end(&by_id[id]["state"]["ended"]);
         assert_eq!(ended["status"], "succeeded", "{run}: {ended}");
         assert_eq!(ended["left"]["stdout"]["inline"], format!("{run}\n"), "{ended}");
         let result = ended["left"]["result"]["inline"].as_str().unwrap();

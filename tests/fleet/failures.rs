@@ -71,7 +71,7 @@ fn a_worker_whose_disk_is_full_leaves_its_runs_to_others() {
     let _one = fleet.started("one", &mut fleet.seeing_disks(command));
     let output = "for ((i = 0; i < 4000; i++)); do echo line; done";
     let file = "head -c 100000 /dev/zero > file; true";
-    let submit = |then| server.submit(&shell(&format!("echo started; sleep 1; {then}")));
+    let submit = |then| server.submit(&shell(&format!("echo started; sleep 3; {then}")));
     let ids = [output, file].map(submit);
     ids.iter().for_each(|id| prints(&server, id, "started"));
     fleet.disks.as_ref().unwrap().fill(0);
@@ -200,19 +200,13 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
     let typed: skillhost_server::api::types::RunSubmission =
         serde_json::from_value(run.clone()).unwrap();
     let digest = hex(&Sha256::digest(serde_json::to_string(&typed).unwrap()));
-    let write = |subject: String, value: &Value| {
-        super::block_on(async {
-            let context = async_nats::jetstream::new(fleet.connect("api").await);
-            context.publish(subject, value.to_string().into()).await.unwrap().await.unwrap();
-        });
-    };
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let take_key = |key: &str, id: &str| {
         let record = json!({
             "version": 1, "digest": digest, "run": id, "created": now.as_millis() as u64,
         });
         let key = hex(&Sha256::digest(key));
-        write(format!("skillhost.key.default.{key}"), &record);
+        fleet.write(&format!("skillhost.key.default.{key}"), &record);
     };
     let post = |key: &str| {
         let headers = [("Idempotency-Key", key)];
@@ -229,14 +223,14 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
         .clone();
     record["id"] = json!(second);
     take_key("second", &second);
-    write(format!("skillhost.run.default.{second}"), &record);
+    fleet.write(&format!("skillhost.run.default.{second}"), &record);
     assert_eq!(post("second").json()["id"], json!(second));
     // While the queue is full, no client is told that its run is queued.
     let more: Vec<String> = (0..2).map(|_| server.submit(&run)).collect();
     let third = "3".repeat(32);
     record["id"] = json!(third);
     take_key("third", &third);
-    write(format!("skillhost.run.default.{third}"), &record);
+    fleet.write(&format!("skillhost.run.default.{third}"), &record);
     let refused = post("third");
     assert_eq!((refused.status, refused.code()), (429, "queue-full".into()));
     let _worker = fleet.worker("one", &tenants);
@@ -247,6 +241,40 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
         assert_eq!(server.result(id)["outcome"]["stdout"], "completed\n");
     }
     assert_eq!(post("first").json()["id"], json!(first), "and is not submitted again");
+}
+
+#[test]
+fn an_end_that_the_brokers_lose_is_restored_when_the_run_is_submitted_again() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    let claim = json!({
+        "worker": "one", "token": "0".repeat(32), "message": 1, "delivery": 1, "started": 0,
+        "is_final": false, "is_cancelled": false,
+    });
+    for (key, state) in [("first", json!("queued")), ("second", json!({ "running": claim }))] {
+        let run = shell("echo $RANDOM");
+        let post = || {
+            let headers = [("Idempotency-Key", key)];
+            let body = run.to_string();
+            server.call_as(&server.token, "POST", "/v1/runs", &headers, body.as_bytes())
+        };
+        let id = post().json()["id"].as_str().unwrap().to_owned();
+        let before = server.result(&id);
+        let is_recorded = || fleet.subjects("skillhost-audit-default", ">");
+        until("the end is recorded", || {
+            is_recorded().contains(&format!("skillhost.audit.default.{id}"))
+        });
+        // What a broker has lost is as if it had never been written.
+        let subject = format!("skillhost.run.default.{id}");
+        let mut record = fleet.stored("skillhost-runs-default", &subject)[0].clone();
+        record["state"] = state;
+        fleet.write(&subject, &record);
+        assert_eq!(post().json()["id"], json!(id));
+        assert_eq!(server.result(&id), before, "it has the end that it had");
+    }
+    let attempts: Vec<_> = ends(&fleet).iter().map(|end| end["attempt"].clone()).collect();
+    assert_eq!(attempts, [1, 1], "neither is executed again");
 }
 
 #[test]

@@ -290,6 +290,14 @@ impl Fleet for Front {
         let runs = self.runs(tenant).await?;
         // A server was killed after it had taken the key: this request submits the run.
         let Some(Read { record, .. }) = runs.read(&known.run).await? else { return Ok(None) };
+        if !matches!(record.state, RunState::Ended(_))
+            && let Some(end) = runs.recorded(&known.run).await?
+        {
+            // The end is stored before its record: a broker has lost it.
+            self.brokers.identity.verify(&end, tenant, &known.run)?;
+            runs.restore(&known.run, &end).await?;
+            return Ok(Some(Submitted::Repeated(known.run)));
+        }
         match &record.state {
             RunState::Queued => {
                 // Or before it had put the run into the queue; or a broker has lost the message. A

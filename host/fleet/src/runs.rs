@@ -171,6 +171,29 @@ impl Runs {
         }
     }
 
+    /// Returns the end of a run that the tenant's record of all runs has.
+    pub(crate) async fn recorded(&self, run: &str) -> Result<Option<SignedEnd>, FleetError> {
+        let (stream, subject) =
+            (names::audit_stream(&self.tenant), names::audit(&self.tenant, run));
+        let Some(found) = self.broker.get(&stream, &subject).await? else { return Ok(None) };
+        serde_json::from_slice(&found.bytes)
+            .map(Some)
+            .map_err(|error| FleetError::Untrusted(format!("the record of the run {run}: {error}")))
+    }
+
+    /// Gives a run the end again that it has in the record of all runs.
+    pub(crate) async fn restore(&self, run: &str, end: &SignedEnd) -> Result<(), FleetError> {
+        let restored = self.change(run, |record| {
+            let has_ended = matches!(record.state, RunState::Ended(_));
+            (!has_ended).then(|| RunRecord { state: RunState::Ended(end.clone()), ..record })
+        });
+        if restored.await? == Change::Made {
+            tracing::warn!(tenant = &*self.tenant, run, "the brokers had lost the end of the run");
+            self.announce(run, RunEvent::Ended).await;
+        }
+        Ok(())
+    }
+
     /// Announces a change.
     pub(crate) async fn announce(&self, run: &str, event: RunEvent) {
         let bytes = if event == RunEvent::Changed { CHANGED } else { b"" };
