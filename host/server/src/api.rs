@@ -2,7 +2,7 @@
 //!
 //! Start reading at `routes`, which checks a request and calls the function of its path. `submit`
 //! accepts a run and drives it to its end, in the turn that the `scheduler` gives its tenant, by the
-//! `executor`, unless the result of an earlier run answers it (`cached`). `uploads` takes files and
+//! `executor` on the `threads` of runs, unless the result of an earlier run answers it (`cached`). `uploads` takes files and
 //! skills, `logs` streams output, and `sessions` are places that last for a task. `types` is what
 //! clients send and get, and `problem` what is wrong. `tenants` is the file that says who may use the
 //! API, `tenant` one of them at work, `quotas` what it may use, and `state` its data on disk.
@@ -29,6 +29,7 @@ mod state;
 mod submit;
 mod tenant;
 pub mod tenants;
+mod threads;
 pub mod types;
 mod uploads;
 pub mod worker;
@@ -56,6 +57,7 @@ use skillhost_skill::private::{self, Purpose, TempFolder};
 use state::{TenantState, now};
 use tenant::{Tenant, TenantSettings};
 use tenants::{AGENTS, Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFile, Tokens};
+use threads::RunThreads;
 
 /// How often the tenants file is looked at.
 const RELOAD: Duration = Duration::from_secs(1);
@@ -157,6 +159,7 @@ struct ApiShared {
     /// Why they could not be used when they were last read, which is logged once.
     failure: Mutex<Option<String>>,
     scheduler: Scheduler,
+    threads: RunThreads,
     /// The metrics of the fleet, as they were last looked at.
     fleet_metrics: Mutex<String>,
     /// The folder that the policies of sessions name as their workspace: their files take its place.
@@ -215,6 +218,7 @@ impl Api {
             read: Mutex::default(),
             failure: Mutex::default(),
             scheduler: Scheduler::new(slots),
+            threads: RunThreads::default(),
             fleet_metrics: Mutex::default(),
             no_workspace: Mutex::default(),
             place: OnceLock::new(),

@@ -35,8 +35,8 @@ use skillhost_skill::private;
 /// reader of the log reads and compares at most this much of the journal.
 pub(super) const SEAL_AT: u64 = 4 << 20;
 
-/// The nice value of the thread that moves a sealed journal: a tenth of the weight of a run, so that it
-/// ends before the next journal is full even if nothing is idle.
+/// How much the nice value of the thread that moves a sealed journal is above that of others: it has a
+/// tenth of the weight, so that it ends before the next journal is full even if nothing is idle.
 const FOLDING_NICE: i32 = 10;
 
 /// How often to reopen a journal that another host has just sealed before reporting an error.
@@ -321,7 +321,8 @@ impl Log {
         let work = move || {
             // Of this thread alone. Runs go first: they would otherwise wait for a core each time that
             // a journal is full.
-            rustix::process::setpriority_process(None, FOLDING_NICE).ok();
+            let own = rustix::process::getpriority_process(None).unwrap_or(0);
+            rustix::process::setpriority_process(None, own + FOLDING_NICE).ok();
             let folded = store::LogStore::open(&path);
             let store =
                 folded.inspect_err(|error| tracing::warn!(%error, "cannot move sealed journals into the database; the next reader of the log tries again"));

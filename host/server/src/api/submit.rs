@@ -211,8 +211,9 @@ impl ApiShared {
         };
         let cancelled = live.cancel.clone();
         let job = Job { id: id.clone(), submission, turn, cancelled, starting: None };
-        // A panic ends this run and no other.
-        let executing = tokio::spawn(execute(self.clone(), tenant.clone(), job, None));
+        let is_first = job.turn.is_first();
+        let executing =
+            self.threads.spawn(is_first, execute(self.clone(), tenant.clone(), job, None));
         let finished = executing.await.unwrap_or_else(|error| {
             tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
             let message = "the host failed; its log says why".into();

@@ -161,8 +161,9 @@ impl WorkerHost {
             cancelled,
             starting: Some(starting),
         };
-        // A panic ends this run and no other.
-        let executing = tokio::spawn(execute(self.0.clone(), tenant.clone(), job, None));
+        let is_first = job.turn.is_first();
+        let executing = execute(self.0.clone(), tenant.clone(), job, None);
+        let executing = self.0.threads.spawn(is_first, executing);
         let finished = executing.await.map_err(|error| Problem::internal(&error))?;
         if finished.status == RunStatus::Queued {
             return Ok(WorkerEnd::NotHere("the worker is stopping".into()));

@@ -348,9 +348,9 @@ impl ApiShared {
                         cancelled,
                         starting: None,
                     };
-                    // A panic ends this program and no other.
+                    let is_first = job_of.turn.is_first();
                     let running = execute(api.clone(), tenant.clone(), job_of, Some(Arc::new(job)));
-                    tokio::spawn(running).await.unwrap_or_else(|error| {
+                    api.threads.spawn(is_first, running).await.unwrap_or_else(|error| {
                         tracing::error!(tenant = tenant.name, program = driven.id, %error, "a program failed on the host");
                         let message = "the host failed; its log says why".into();
                         let status = Status::Failed { message, fix: None };
