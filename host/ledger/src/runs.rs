@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
@@ -127,6 +128,10 @@ const FROM_4: &str =
 
 /// The pages of 4 KiB in the log from which on a writer copies them itself.
 const LOG: u32 = 16_384;
+/// How many runs are removed at once, and the pause before the next ones: removing all runs of ten
+/// minutes took the time of hundreds of requests.
+const SWEPT: usize = 1_000;
+const SWEEP_PAUSE: Duration = Duration::from_millis(5);
 /// How long an idempotency key is remembered, in milliseconds.
 pub const KEY_LIFE: i64 = 24 * 60 * 60 * 1000;
 /// The time over which usage is summed, in minutes.
@@ -709,21 +714,28 @@ impl RunStore {
     }
 
     /// Removes what is too old: keys, runs that ended before `results`, and blobs and skills that were
-    /// last used before `uploads`. The blobs of a run stay as long as the run.
+    /// last used before `uploads`. The blobs of a run stay as long as the run. Lets others read and write
+    /// now and then.
     ///
     /// # Errors
     /// The database cannot be written.
     pub fn sweep(&self, results: i64, uploads: i64, now: i64) -> Result<Swept, RunStoreError> {
+        self.write(|db| db.execute("DELETE FROM keys WHERE created <= ?1", [now - KEY_LIFE]))?;
+        let mut runs = Vec::new();
+        loop {
+            let removed = self.write(|db| remove_runs(db, results))?;
+            let is_last = removed.len() < SWEPT;
+            runs.extend(removed);
+            if is_last {
+                break;
+            }
+            // A lock goes to whoever asks first, and this thread would.
+            std::thread::sleep(SWEEP_PAUSE);
+        }
         self.write(|db| {
-            db.execute("DELETE FROM keys WHERE created <= ?1", [now - KEY_LIFE])?;
             let removed = |statement: &str, before: i64| -> rusqlite::Result<Vec<String>> {
                 db.prepare(statement)?.query_map([before], |row| row.get(0))?.collect()
             };
-            // A key that is still remembered must find its run.
-            let runs = removed(
-                "DELETE FROM runs WHERE ended < ?1 AND id NOT IN (SELECT run FROM keys) RETURNING id",
-                results,
-            )?;
             for table in ["run_blobs", "results"] {
                 let delete = format!("DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)");
                 db.execute(&delete, [])?;
@@ -759,6 +771,17 @@ impl RunStore {
         };
         done().map_err(|error: rusqlite::Error| self.database.broken(&error).into())
     }
+}
+
+/// Removes some of the runs that ended before a time, and returns their ids. A key that is still
+/// remembered must find its run.
+fn remove_runs(db: &Connection, before: i64) -> rusqlite::Result<Vec<String>> {
+    let mut delete = db.prepare_cached(
+        "DELETE FROM runs WHERE seq IN (
+             SELECT seq FROM runs WHERE ended < ?1 AND id NOT IN (SELECT run FROM keys) LIMIT ?2
+         ) RETURNING id",
+    )?;
+    delete.query_map(params![before, SWEPT as i64], |row| row.get(0))?.collect()
 }
 
 fn known_key(
@@ -944,6 +967,14 @@ mod tests {
         assert_eq!(swept, expected);
         assert_eq!(store.stored_bytes().unwrap(), 6 + 2, "a blob and a request");
         assert_eq!(store.sweep(20, 20, KEY_LIFE).unwrap().runs, ["b"]);
+        let many: Vec<String> = (0..SWEPT + 1).map(|number| format!("{number:04}")).collect();
+        for id in &many {
+            store.submit(&run(id, None, 0)).unwrap();
+            store.end(id, &end(RunStatus::Failed, None, 0), 10).unwrap();
+        }
+        let mut swept = store.sweep(20, 20, 100).unwrap().runs;
+        swept.sort();
+        assert_eq!(swept, many);
     }
 
     #[test]
