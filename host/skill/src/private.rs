@@ -462,6 +462,28 @@ mod tests {
     }
 
     #[test]
+    fn folders_in_use_survive_sweeps_at_any_moment() {
+        let within = tempfile::tempdir().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        sweep(within.path()).unwrap();
+                    }
+                });
+            }
+            for made in 0..200 {
+                let folder = TempFolder::new_in(within.path(), Purpose::Run).unwrap();
+                let inner = folder.create("inner").unwrap();
+                let name = rustix::fs::mkdirat(&inner, "file", Mode::from_raw_mode(0o700));
+                assert!(name.is_ok() && folder.path().join("inner/file").exists(), "{made}");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    #[test]
     fn changed_temporary_folder_is_not_pristine() {
         let within = tempfile::tempdir().unwrap();
         let new = || TempFolder::new_in(within.path(), Purpose::Session).unwrap();
