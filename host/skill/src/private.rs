@@ -130,9 +130,12 @@ impl TempFolder {
             let path = within.join(format!("{}{:016x}", purpose.prefix(), rand::random::<u64>()));
             match create_new(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                // A sweep may remove the folder before it is locked. Then create another one.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && within.is_dir() => {
+                    continue;
+                }
                 made => made?,
             }
-            // A sweep may remove the folder before it is locked. Then create another one.
             let folder = match open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 folder => folder?,
@@ -423,6 +426,7 @@ mod tests {
     #![expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -464,22 +468,22 @@ mod tests {
     #[test]
     fn folders_in_use_survive_sweeps_at_any_moment() {
         let within = tempfile::tempdir().unwrap();
-        let done = std::sync::atomic::AtomicBool::new(false);
+        let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                        sweep(within.path()).unwrap();
-                    }
-                });
-            }
-            for made in 0..200 {
-                let folder = TempFolder::new_in(within.path(), Purpose::Run).unwrap();
-                let inner = folder.create("inner").unwrap();
-                let name = rustix::fs::mkdirat(&inner, "file", Mode::from_raw_mode(0o700));
-                assert!(name.is_ok() && folder.path().join("inner/file").exists(), "{made}");
-            }
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    sweep(within.path()).unwrap();
+                }
+            });
+            let make = || -> io::Result<()> {
+                let folder = TempFolder::new_in(within.path(), Purpose::Run)?;
+                fs::mkdirat(folder.create("inner")?, "nested", PRIVATE)?;
+                fs::statat(CWD, folder.path().join("inner/nested"), AtFlags::empty())?;
+                Ok(())
+            };
+            let made = (0..1_000).try_for_each(|_| make());
+            done.store(true, Ordering::Relaxed);
+            made.unwrap();
         });
     }
 

@@ -54,6 +54,13 @@ impl Vfs {
         upper.folder()
     }
 
+    /// Returns the error of creating an entry in the folder that [`Vfs::copy_up_parents`] returned. In an
+    /// overlay, the folder above the entry exists: if the host does not find it, someone has removed
+    /// the run's own folder, and the guest must not go on as if a file were missing.
+    pub(super) fn if_vanished(&self, m: usize, error: Errno) -> Errno {
+        if error == Errno::NOENT && self.is_overlay(m) { Errno::STALE } else { error }
+    }
+
     fn copy_up_folder(&self, tree: &mut Tree, m: usize, rel: &str) -> Result<(), Errno> {
         let upper = self.copy_up_parents(tree, m, rel)?;
         self.remember_lower(tree, m, rel);

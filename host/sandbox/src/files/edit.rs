@@ -30,7 +30,9 @@ impl Vfs {
                 let (parent, name) = beneath::parent(root, rel)?;
                 fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
             });
-            created.inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
+            created
+                .map_err(|e| self.if_vanished(m, e))
+                .inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
             self.note_new(tree, m, rel, true);
             self.note_created_folder(m, rel);
             self.account(m, rel).note_created();

@@ -117,7 +117,7 @@ impl Vfs {
                 let (parent, name) = beneath::parent(root, rel)?;
                 fs::symlinkat(target, &parent, name)
             });
-            created.inspect_err(|e| {
+            created.map_err(|e| self.if_vanished(m, e)).inspect_err(|e| {
                 quota.undo_file_charge(*e);
                 quota.refund(bytes);
             })?;

@@ -267,7 +267,9 @@ impl Vfs {
             let stat = fs::fstat(&fd)?;
             Ok((fd, stat))
         });
-        let (fd, stat) = created.inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
+        let (fd, stat) = created
+            .map_err(|e| self.if_vanished(m, e))
+            .inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
         self.note_new(tree, m, rel, false);
         let file = self.file(tree, m, rel, options, fd, &stat, slot);
         file.account.note_created();

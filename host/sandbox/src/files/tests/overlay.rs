@@ -68,6 +68,17 @@ fn overlays_leave_the_folder_unchanged() {
 }
 
 #[test]
+fn a_folder_that_the_host_has_lost_is_a_failure_of_the_host() {
+    let guest = overlay();
+    guest.write("/workspace/new", "x").unwrap();
+    assert_eq!(guest.write("/workspace/none/new", "x").unwrap_err(), Errno::NOENT);
+    assert_eq!(guest.vfs.failure(), None);
+    std::fs::remove_dir_all(guest.host("../upper")).unwrap();
+    assert_eq!(guest.write("/workspace/more", "x").unwrap_err(), Errno::STALE);
+    assert_eq!(guest.vfs.failure(), Some(Errno::STALE));
+}
+
+#[test]
 fn listings_merge_both_folders() {
     let guest = overlay();
     guest.write("/workspace/d/aa", "").unwrap();
