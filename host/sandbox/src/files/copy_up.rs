@@ -51,11 +51,11 @@ impl Vfs {
                 },
             }
         }
-        upper.folder()
+        upper.folder().map_err(|e| self.if_vanished(m, e))
     }
 
     /// Returns the error of creating an entry in the folder that [`Vfs::copy_up_parents`] returned. In an
-    /// overlay, the folder above the entry exists: if the host does not find it, someone has removed
+    /// overlay, the folder above the entry exists there: if the host does not find it, someone has removed
     /// the run's own folder, and the guest must not go on as if a file were missing.
     pub(super) fn if_vanished(&self, m: usize, error: Errno) -> Errno {
         if error == Errno::NOENT && self.is_overlay(m) { Errno::STALE } else { error }

@@ -27,12 +27,13 @@ impl Vfs {
             self.check_write(tree, m, rel, Attempt::Create)?;
             self.quota_of(m).charge_file()?;
             let created = self.copy_up_parents(tree, m, rel).and_then(|root| {
-                let (parent, name) = beneath::parent(root, rel)?;
-                fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
+                beneath::parent(root, rel)
+                    .and_then(|(parent, name)| {
+                        fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
+                    })
+                    .map_err(|e| self.if_vanished(m, e))
             });
-            created
-                .map_err(|e| self.if_vanished(m, e))
-                .inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
+            created.inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
             self.note_new(tree, m, rel, true);
             self.note_created_folder(m, rel);
             self.account(m, rel).note_created();

@@ -114,10 +114,11 @@ impl Vfs {
             quota.charge_all(bytes)?;
             quota.charge_file().inspect_err(|_| quota.refund(bytes))?;
             let created = self.copy_up_parents(tree, m, rel).and_then(|root| {
-                let (parent, name) = beneath::parent(root, rel)?;
-                fs::symlinkat(target, &parent, name)
+                beneath::parent(root, rel)
+                    .and_then(|(parent, name)| fs::symlinkat(target, &parent, name))
+                    .map_err(|e| self.if_vanished(m, e))
             });
-            created.map_err(|e| self.if_vanished(m, e)).inspect_err(|e| {
+            created.inspect_err(|e| {
                 quota.undo_file_charge(*e);
                 quota.refund(bytes);
             })?;

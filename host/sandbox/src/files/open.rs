@@ -263,13 +263,12 @@ impl Vfs {
         let slot = self.quota.acquire_slot()?;
         self.quota_of(m).charge_file()?;
         let created = self.copy_up_parents(tree, m, rel).and_then(|root| {
-            let fd = beneath::open(root, rel, options.flags() | OFlags::CREATE | OFlags::EXCL)?;
+            let fd = beneath::open(root, rel, options.flags() | OFlags::CREATE | OFlags::EXCL)
+                .map_err(|e| self.if_vanished(m, e))?;
             let stat = fs::fstat(&fd)?;
             Ok((fd, stat))
         });
-        let (fd, stat) = created
-            .map_err(|e| self.if_vanished(m, e))
-            .inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
+        let (fd, stat) = created.inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
         self.note_new(tree, m, rel, false);
         let file = self.file(tree, m, rel, options, fd, &stat, slot);
         file.account.note_created();
