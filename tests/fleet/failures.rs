@@ -71,7 +71,10 @@ fn a_worker_whose_disk_is_full_leaves_its_runs_to_others() {
     let _one = fleet.started("one", &mut fleet.seeing_disks(command));
     let output = "for ((i = 0; i < 4000; i++)); do echo line; done";
     let file = "head -c 100000 /dev/zero > file; true";
-    let submit = |then| server.submit(&shell(&format!("echo started; sleep 3; {then}")));
+    let submit = |then: &str| {
+        let command = format!("echo started; sleep 3; {then}");
+        server.submit(&json!({ "skill": "writer", "target": { "command": command } }))
+    };
     let ids = [output, file].map(submit);
     ids.iter().for_each(|id| prints(&server, id, "started"));
     fleet.disks.as_ref().unwrap().fill(0);
