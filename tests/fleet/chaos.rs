@@ -31,6 +31,9 @@ const CLIENTS: usize = 4;
 /// The disk of each worker, in MiB, and of each broker: its store may use three quarters, which must
 /// be more than the `storage` of the tenant.
 const DISKS: [u32; 2] = [64, 2048];
+/// The runs for which the disk of each worker has a MiB more: a worker keeps the files that its runs
+/// wrote for an hour, and their records.
+const RUNS_PER_MEBIBYTE: usize = 100;
 /// How long no run ends before the brokers are asked what they have.
 const IDLE: Duration = Duration::from_secs(15);
 /// How far the wall clock of one worker is ahead.
@@ -147,11 +150,12 @@ struct Cluster {
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
 impl Cluster {
-    fn start() -> Cluster {
+    fn start(runs: usize) -> Cluster {
         let args = ["--worker", "one", "--worker", "two", "--worker", "three"];
         let mut fleet = Fleet::prepared(3, &args);
         let state = fleet.place.user.home().join(".local/state/skillhost/workers");
-        let of_workers = NAMES.map(|name| (state.join(name), DISKS[0]));
+        let of_worker = DISKS[0] + u32::try_from(runs / RUNS_PER_MEBIBYTE).unwrap();
+        let of_workers = NAMES.map(|name| (state.join(name), of_worker));
         let broker = fleet.folder().join("broker");
         let of_brokers = [1, 2, 3].map(|number| (broker.join(format!("store-{number}")), DISKS[1]));
         fleet.disks = Disks::new(&[of_workers, of_brokers].concat());
@@ -315,7 +319,7 @@ fn no_acknowledged_run_is_lost_or_ends_twice() {
     let runs_per_fault = number("SKILLHOST_CHAOS_RUNS_PER_FAULT").unwrap_or(RUNS_PER_FAULT);
     let seed = number("SKILLHOST_CHAOS_SEED").unwrap_or(7);
     let mut random = Random(seed as u64 | 1);
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(runs);
     cluster.await_quorum();
     // Clients submit each run under a key until it is acknowledged, at either server.
     let (next, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
