@@ -729,7 +729,7 @@ impl RunStore {
             if is_last {
                 break;
             }
-            // A lock goes to whoever asks first, and this thread would.
+            // Without a pause, this thread would usually get the lock again before those that wait.
             std::thread::sleep(SWEEP_PAUSE);
         }
         self.write(|db| {

@@ -320,7 +320,7 @@ impl Log {
         let path = self.path.clone();
         let work = move || {
             // Of this thread alone. Runs go first: they would otherwise wait for a core each time that
-            // a journal is full.
+            // a journal is full. If it fails, the thread keeps the weight of others.
             let own = rustix::process::getpriority_process(None).unwrap_or(0);
             rustix::process::setpriority_process(None, own + FOLDING_NICE).ok();
             let folded = store::LogStore::open(&path);

@@ -250,7 +250,7 @@ impl Follower {
         let outputs = move || StreamName::ALL.map(|stream| tenant.state.output(&id, stream).ok());
         let outputs = tokio::task::spawn_blocking(outputs).await.map_err(|_| Gone)?;
         for (stream, output) in StreamName::ALL.into_iter().zip(outputs) {
-            // There is none until the run starts.
+            // A run has no output until it starts.
             let Some(output) = output else { continue };
             loop {
                 let mut bytes = output.at(*self.at.of(stream), EVENT).map_err(|_| Gone)?;

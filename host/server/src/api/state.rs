@@ -138,7 +138,7 @@ impl TenantState {
             let (outputs, name) = (self.outputs.clone(), format!("{run}.{}", stream.name()));
             Arc::new(Spool::new(INLINE, move || {
                 let options = &mut OpenOptions::new();
-                options.write(true).create(true).truncate(true);
+                options.read(true).write(true).create(true).truncate(true);
                 Ok(outputs.open_with(&name, options)?.into_std())
             }))
         });
@@ -146,14 +146,18 @@ impl TenantState {
         spools
     }
 
+    /// Returns the streams of a run in progress, which can be read as long as they are held.
+    pub(super) fn live_output(&self, run: &str) -> Option<[Arc<Spool>; 2]> {
+        self.live().get(run).cloned()
+    }
+
     /// Returns what a run has written to a stream so far.
     ///
     /// # Errors
     /// `NotFound`: it has not begun.
     pub(super) fn output(&self, run: &str, stream: StreamName) -> io::Result<Fetched> {
-        let live = self.live().get(run).map(|spools| spools[stream as usize].clone());
-        let small = match live {
-            Some(spool) => spool.memory(),
+        let small = match self.live_output(run) {
+            Some(spools) => spools[stream as usize].memory(),
             None => {
                 let mut streams = self.store.streams(run).map_err(io::Error::other)?;
                 streams[stream as usize].take()
@@ -179,9 +183,8 @@ impl TenantState {
 
     /// Returns the streams of a run that the store is to keep: those that are not in files.
     pub(super) fn small_output(&self, run: &str) -> [Option<Vec<u8>>; 2] {
-        let live = self.live();
-        let Some(spools) = live.get(run) else { return [None, None] };
-        spools.each_ref().map(|spool| spool.memory())
+        let spools = self.live_output(run);
+        spools.map_or([None, None], |spools| spools.map(|spool| spool.memory()))
     }
 
     /// Forgets the streams of a run, whose output is now in the store or in files.
@@ -191,8 +194,7 @@ impl TenantState {
 
     /// Moves the output of a program that the store does not know to files.
     pub(super) fn keep_output_in_files(&self, run: &str) {
-        let spools = self.live().get(run).cloned();
-        let Some(spools) = spools else { return };
+        let Some(spools) = self.live_output(run) else { return };
         match spools.iter().try_for_each(|spool| spool.spill()) {
             Ok(()) => self.close_output(run),
             // It stays in memory, from where it is read.

@@ -1,5 +1,5 @@
-//! The threads on which runs execute. They are not those that answer requests: a guest that computes
-//! holds its thread until the next tick of the epoch, and no client should wait for that.
+//! The threads on which runs execute, separate from those that answer requests: a computing guest
+//! occupies its thread until the next tick of the epoch, and no client should wait for that.
 //!
 //! The kernel divides the cores between threads. So that it divides them between tenants, however many
 //! runs each has, a run that begins while another of its tenant is in progress gets a thread of lower

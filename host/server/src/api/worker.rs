@@ -53,7 +53,7 @@ pub enum WorkerEnd {
     Broken(String),
 }
 
-/// A run that has ended, with all that it left on this disk.
+/// A run that has ended, with all that it left.
 pub struct EndedRun {
     /// Where it is in its life.
     pub status: RunStatus,

@@ -37,6 +37,7 @@ use super::{Sandbox, SandboxAnswer, status_of};
 use skillhost_policy::WORKSPACE;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status as Ending;
+use skillhost_sandbox::Spool;
 
 /// The most bytes of a message, which is also what clients accept by default.
 const MESSAGE: usize = 4 << 20;
@@ -173,7 +174,7 @@ async fn start(sandbox: Sandbox, request: StartRequest) -> Result<Started, Statu
     let ends = EndOnDrop(program.clone());
     tokio::spawn(async move {
         let ended = EndOnDrop(program.clone());
-        let mut follower = Follower { sandbox, program, to, at: [0, 0] };
+        let mut follower = Follower { sandbox, program, to, output: None, at: [0, 0] };
         if follower.send(init).await.is_ok() {
             // A client that has gone, or does not read, gets nothing more.
             follower.follow().await.ok();
@@ -329,7 +330,8 @@ struct Follower {
     sandbox: Sandbox,
     program: Arc<Program>,
     to: Sender<Events>,
-    /// The output so far. An open file survives what happens to the session.
+    /// The output, once the program has started. It outlives the session.
+    output: Option<[Arc<Spool>; 2]>,
     at: [u64; 2],
 }
 
@@ -362,13 +364,25 @@ impl Follower {
     /// Sends some of what is new in both streams. Returns whether there was anything.
     async fn drain(&mut self) -> Result<bool, Gone> {
         let mut is_new = false;
+        let (tenant, id) = (self.sandbox.tenant.clone(), self.program.id.clone());
+        if self.output.is_none() {
+            // A program has no output until it starts.
+            self.output = tenant.state.live_output(&id);
+        }
         for (index, stream) in StreamName::ALL.into_iter().enumerate() {
-            // There is none until the program starts.
-            let output = self.sandbox.tenant.state.output(&self.program.id, stream);
-            let Ok(output) = output else { continue };
+            // The program may have started and ended since the last look.
+            let stored = match &self.output {
+                Some(_) => None,
+                None => tenant.state.output(&id, stream).ok(),
+            };
             // Bounded, so that one stream does not hold up the other.
             for _ in 0..ROUND {
-                let bytes = output.at(self.at[index], EVENT).map_err(|_| Gone)?;
+                let bytes = match (&self.output, &stored) {
+                    (Some(spools), _) => spools[index].read_at(self.at[index], EVENT),
+                    (None, Some(stored)) => stored.at(self.at[index], EVENT),
+                    (None, None) => break,
+                };
+                let bytes = bytes.map_err(|_| Gone)?;
                 if bytes.is_empty() {
                     break;
                 }
