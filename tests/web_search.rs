@@ -1,5 +1,5 @@
-//! The built-in skill `web-search`, against a server that answers with recorded responses of
-//! SearXNG, and with others that a hostile one could send.
+//! The built-in skill `web-search`, against a server that answers with responses in the form
+//! of SearXNG's, and with others that a hostile one could send.
 
 use std::sync::{Arc, Mutex};
 
@@ -65,7 +65,7 @@ fn skill() -> String {
 }
 
 #[test]
-fn recorded_results_are_returned_without_their_internals() {
+fn results_are_returned_without_their_internals() {
     let search = Search::new("200 OK", "content-type: application/json\r\n", RESULTS);
     let found = search.finds(&json!({ "query": "component model", "max_results": 2 }));
     assert_eq!(

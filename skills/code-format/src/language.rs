@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shuck_formatter::{FormattedSource, IndentStyle, ShellFormatOptions};
 
-use crate::{rust, web};
+use crate::nesting::{Lexis, TooDeep};
+use crate::{nesting, rust, web};
 
 /// Maximum columns of a line.
 pub(crate) const WIDTH: u32 = 100;
@@ -48,8 +49,10 @@ impl Language {
     /// Formats a text. A formatted text does not change.
     ///
     /// # Errors
-    /// Returns an error if the text does not parse or cannot be formatted without loss.
+    /// Returns an error if the text nests too deeply, does not parse or cannot be formatted without
+    /// loss.
     pub fn format(self, text: &str) -> Result<String, String> {
+        self.check(text)?;
         let formatted = match self {
             Language::Json => {
                 let config = dprint_plugin_json::configuration::ConfigurationBuilder::new()
@@ -100,6 +103,47 @@ impl Language {
             }
         };
         formatted.map_err(|error| error.trim().to_owned())
+    }
+
+    /// Checks that a text can be formatted without exhausting the stack or the memory.
+    ///
+    /// # Errors
+    /// Returns an error if it nests too deeply.
+    pub(crate) fn check(self, text: &str) -> Result<(), String> {
+        self.too_deep(text).map_or(Ok(()), |deep| Err(deep.message(text)))
+    }
+
+    /// The limits are about half of what the component can format. Of arrays directly in each
+    /// other, the formatters of JSON and TOML try all combinations of one line and several.
+    fn too_deep(self, text: &str) -> Option<TooDeep> {
+        const DATA: Lexis = Lexis {
+            open: b"[{",
+            quotes: b"\"'",
+            comment: ("#", "\n"),
+            operators: false,
+            arrays: usize::MAX,
+        };
+        const JSON: Lexis = Lexis { quotes: b"\"", comment: ("//", "\n"), arrays: 12, ..DATA };
+        const TOML: Lexis = Lexis { arrays: 12, ..DATA };
+        const SQL: Lexis = Lexis { open: b"(", comment: ("--", "\n"), ..DATA };
+        const CSS: Lexis = Lexis { open: b"([{", comment: ("/*", "*/"), operators: true, ..DATA };
+        // An apostrophe most often begins a lifetime.
+        const RUST: Lexis = Lexis { quotes: b"\"", comment: ("//", "\n"), ..CSS };
+        match self {
+            Language::Json => nesting::brackets(text, JSON, 100),
+            Language::Toml => nesting::brackets(text, TOML, 100),
+            Language::Yaml => {
+                nesting::blocks(text, 200).or_else(|| nesting::brackets(text, DATA, 200))
+            }
+            Language::Sql => nesting::brackets(text, SQL, 200),
+            Language::Rust => nesting::brackets(text, RUST, 150),
+            Language::Markdown => {
+                nesting::blocks(text, 100).or_else(|| nesting::emphasis(text, 400))
+            }
+            Language::Html => nesting::elements(text, 200),
+            Language::Css => nesting::brackets(text, CSS, 80),
+            Language::Shell => nesting::shell(text, 32),
+        }
     }
 }
 
@@ -191,6 +235,68 @@ mod tests {
             (Language::Shell, "if true; then"),
         ] {
             assert!(language.format(text).is_err(), "{language:?}");
+        }
+    }
+
+    /// What a text begins with, what opens and closes a level, and the most levels.
+    const DEEP: [(Language, &str, &str, &str, usize); 20] = [
+        (Language::Json, "", "[", "]", 12),
+        (Language::Json, "", "{\"a\":", "}", 100),
+        (Language::Toml, "a = ", "[", "]", 12),
+        (Language::Toml, "a = ", "{ a = ", "}", 100),
+        (Language::Yaml, "", "[", "]", 200),
+        (Language::Yaml, "", "- ", "", 200),
+        (Language::Sql, "select ", "(", ")", 200),
+        (Language::Rust, "fn f() ", "{", "}", 150),
+        (Language::Rust, "type A = ", "A<", ">", 299),
+        (Language::Rust, "static A: u8 = ", "! ", "", 599),
+        (Language::Rust, "static A: u8 = ", "&mut ", "", 199),
+        (Language::Markdown, "", ">", "", 100),
+        (Language::Markdown, "", "- ", "", 100),
+        (Language::Markdown, "", "*a ", "a*", 400),
+        (Language::Html, "", "<b>", "</b>", 200),
+        (Language::Css, "", "a{", "}", 80),
+        (Language::Css, "", "@media all{", "}", 80),
+        (Language::Shell, "", "$(", ")", 32),
+        (Language::Shell, "", "{ ", ";}", 32),
+        (Language::Shell, "", "time ", "", 32),
+    ];
+
+    #[test]
+    fn deep_text_is_an_error_before_it_is_parsed() {
+        for (language, start, open, close, levels) in DEEP {
+            // A parser would find that nothing is closed, if it did not overflow the stack first.
+            for text in [open.repeat(20_000), open.repeat(20_000) + &close.repeat(20_000)] {
+                let error = language.format(&format!("{start}{text}")).unwrap_err();
+                assert!(error.contains("the text nests deeper than "), "{open}: {error}");
+                assert!(error.contains(" levels at line 1"), "{open}: {error}");
+            }
+            let text = |levels| format!("{start}{}", open.repeat(levels));
+            assert_eq!(language.check(&text(levels)), Ok(()), "{language:?}: {open}");
+            assert!(language.check(&text(levels + 1)).is_err(), "{language:?}: {open}");
+        }
+        let page = format!("<style>{}{}</style>", "a{".repeat(20_000), "}".repeat(20_000));
+        let error = Language::Html.format(&page).unwrap_err();
+        assert!(error.contains("nests deeper than 80 levels"), "{error}");
+        let text = format!("a: 1\n\nb: {}", "[".repeat(20_000));
+        let error = "the text nests deeper than 200 levels at line 3";
+        assert_eq!(Language::Yaml.format(&text), Err(error.into()));
+    }
+
+    #[test]
+    fn texts_with_many_brackets_and_operators_are_not_deep() {
+        for (language, text) in [
+            (Language::Json, "[\"[[[[{\",\n// it's [[[\n1],\n"),
+            (Language::Toml, "a = ['[', \"(\"] # [see\n"),
+            (Language::Yaml, "- a: \"[\" # [see\n  b: :(\n"),
+            (Language::Sql, "select '(' from a; -- (\n"),
+            (Language::Rust, "fn f() { a('(', \"(\") + a::<u8>(-1) }\n/// ----\n"),
+            (Language::Markdown, "> - **a** _b_ * c *\n\n*d\n\n"),
+            (Language::Html, "<p title='<b>'>a<br><img/></p><!-- <b> -->\n"),
+            (Language::Css, "a > b + c { d: calc(1 - -1) } /* (---- */ e { f: g }\n"),
+            (Language::Shell, "f() { a \"$(b '(')\" ${c} {d,e}; } # $(\ncase a in b) c;; esac\n"),
+        ] {
+            assert_eq!(language.check(&text.repeat(1_000)), Ok(()), "{language:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Formats source code and data files with established formatters.
 
 pub mod language;
+pub mod nesting;
 pub mod rust;
 pub mod web;
 

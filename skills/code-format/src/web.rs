@@ -20,7 +20,9 @@ pub fn html(text: &str) -> Result<String, String> {
         markup_fmt::format_text(text, markup_fmt::Language::Html, &options, |code, about| {
             let formatted = match about.ext {
                 // The attribute `style` has declarations, which are no style sheet.
-                "css" if !about.attr => css(code, about.print_width),
+                "css" if !about.attr => {
+                    Language::Css.check(code).and_then(|()| css(code, about.print_width))
+                }
                 "json" => Language::Json.format(code),
                 _ => return Ok(Cow::Borrowed(code)),
             };

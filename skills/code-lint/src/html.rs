@@ -22,6 +22,8 @@ const OPTIONAL_END: [&str; 18] = [
     "html", "head", "body", "p", "li", "dt", "dd", "option", "optgroup", "rp", "rt", "thead",
     "tbody", "tfoot", "tr", "td", "th", "colgroup",
 ];
+/// The maximum number of open elements. Each costs time at every tag.
+const MAX_DEPTH: usize = 500;
 /// Elements of other languages, in which any element may close itself.
 const FOREIGN: [&str; 2] = ["svg", "math"];
 
@@ -53,6 +55,8 @@ struct State {
     open: Vec<(String, usize)>,
     ids: HashSet<String>,
     found: Vec<(usize, &'static str, String)>,
+    /// Whether the elements nest too deeply, and the rest is not checked.
+    is_too_deep: bool,
 }
 
 impl TokenSink for Sink {
@@ -62,6 +66,7 @@ impl TokenSink for Sink {
         let line = usize::try_from(line_number).unwrap_or(usize::MAX);
         let mut state = self.0.borrow_mut();
         match token {
+            _ if state.is_too_deep => {}
             Token::ParseError(message) => state.found.push((line, "syntax", message.into_owned())),
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => return state.open(&tag, line),
             Token::TagToken(tag) => state.close(&tag.name, line),
@@ -88,6 +93,16 @@ impl State {
         if closes_itself || VOID.contains(&name) {
             return TokenSinkResult::Continue;
         }
+        self.end_previous(name);
+        if self.open.len() >= MAX_DEPTH {
+            let message = format!(
+                "the text nests deeper than {MAX_DEPTH} levels, so the rest is not checked"
+            );
+            self.found.push((line, "syntax", message));
+            self.is_too_deep = true;
+            self.open.clear();
+            return TokenSinkResult::Continue;
+        }
         self.open.push((name.to_owned(), line));
         // The tokenizer relies on us to know which content is no markup.
         match name {
@@ -98,6 +113,14 @@ impl State {
             }
             "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
             _ => TokenSinkResult::Continue,
+        }
+    }
+
+    /// Closes the element that ends because it cannot contain another one of its name, as `<li>`.
+    fn end_previous(&mut self, name: &str) {
+        let mut last = self.open.iter().rev().take_while(|(open, _)| is_optional(open));
+        if let Some(after) = last.position(|(open, _)| open == name) {
+            self.open.truncate(self.open.len() - after - 1);
         }
     }
 

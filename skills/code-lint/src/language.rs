@@ -4,10 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Findings};
-use crate::{css, html, javascript, markdown, python, shell};
-
-/// The deepest nesting of brackets. Parsers recurse, and the stack of a component is small.
-const MAX_DEPTH: usize = 200;
+use crate::nesting::{Lexis, TooDeep};
+use crate::{css, html, javascript, markdown, nesting, python, shell};
 
 /// A language whose texts are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,8 +40,10 @@ impl Language {
     /// Checks a text. `name` is its path, if it has one.
     pub fn lint(self, text: &str, name: Option<&str>) -> Vec<Finding> {
         let mut findings = Findings::new(text);
-        if let Some(offset) = too_deep(text) {
-            findings.at(offset, "syntax", "brackets nest too deeply here to be checked");
+        if let Some(TooDeep { offset, limit }) = self.too_deep(text) {
+            let message =
+                format!("the text nests deeper than {limit} levels, so it is not checked");
+            findings.at(offset, "syntax", message);
             return findings.finish();
         }
         match self {
@@ -57,22 +57,32 @@ impl Language {
         }
         findings.finish()
     }
-}
 
-/// Returns where brackets nest too deeply, also those in texts and comments.
-fn too_deep(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (offset, byte) in text.bytes().enumerate() {
-        match byte {
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > MAX_DEPTH {
-            return Some(offset);
+    /// Returns where a text nests too deeply for its parser. The limits are about half of what the
+    /// component can check.
+    fn too_deep(self, text: &str) -> Option<TooDeep> {
+        // In JavaScript, comments begin like parts of texts and of patterns.
+        const CODE: Lexis = Lexis {
+            open: b"([{",
+            quotes: b"\"'",
+            comment: ("", ""),
+            operators: true,
+            arrays: usize::MAX,
+        };
+        const CSS: Lexis = Lexis { comment: ("/*", "*/"), ..CODE };
+        const PYTHON: Lexis = Lexis { comment: ("#", "\n"), ..CODE };
+        match self {
+            Language::Markdown => nesting::paragraphs(text, 200),
+            // Its parser does not recurse. The rules have a limit of their own.
+            Language::Html => None,
+            Language::Css => nesting::brackets(text, CSS, 80),
+            Language::JavaScript | Language::TypeScript => nesting::brackets(text, CODE, 200),
+            Language::Python => {
+                nesting::blocks(text, 200).or_else(|| nesting::brackets(text, PYTHON, 200))
+            }
+            Language::Shell => nesting::shell(text, 32),
         }
     }
-    None
 }
 
 #[cfg(test)]
@@ -186,12 +196,52 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_a_finding() {
-        for language in ALL {
-            let deep = "(".repeat(100_000);
-            let found = language.lint(&deep, None);
-            assert_eq!((found.len(), found[0].column), (1, Some(MAX_DEPTH + 1)), "{language:?}");
+    fn deep_nesting_is_a_finding_before_the_text_is_parsed() {
+        for (language, part, column) in [
+            (Language::Markdown, "(", Some(201)),
+            (Language::Html, "<b>", None),
+            (Language::Css, "a{", Some(162)),
+            (Language::Css, "@media all{", Some(891)),
+            (Language::JavaScript, "[", Some(201)),
+            (Language::JavaScript, "!", Some(1)),
+            (Language::JavaScript, "- ", Some(1_601)),
+            (Language::JavaScript, "a=>", Some(1_202)),
+            (Language::TypeScript, "keyof ", Some(2_401)),
+            (Language::Python, "{", Some(201)),
+            (Language::Python, "not ", Some(1_601)),
+            (Language::Python, "~", Some(1)),
+            (Language::Python, "- ", Some(401)),
+            (Language::Shell, "$(", Some(65)),
+            (Language::Shell, "\"$(", Some(98)),
+            (Language::Shell, "{ ", Some(65)),
+        ] {
+            let found = language.lint(&part.repeat(100_000), None);
+            let [Finding { line: 1, column: at, rule, message }] = &found[..] else {
+                panic!("{language:?} {part}: {found:?}");
+            };
+            assert_eq!((*at, rule.as_str()), (column, "syntax"), "{language:?}: {part}");
+            assert!(message.contains("nests deeper than "), "{message}");
         }
+        let steps: Vec<String> = (0..300).map(|depth| " ".repeat(depth) + "if a:\n").collect();
+        assert_eq!(found(Language::Python, &steps.concat()), ["201:201 syntax"]);
+    }
+
+    #[test]
+    fn texts_with_many_brackets_and_operators_are_not_deep() {
+        for (language, text) in [
+            (Language::Markdown, "a (b [c :(\n\n"),
+            (Language::Css, "a > b + c { d: calc(1 - -1) } /* (---- */\n"),
+            (Language::JavaScript, "a = b < 1 || b === 2 && !c || -d > '(((' ? e => f : g;\n"),
+            (Language::TypeScript, "type A = B<C> | D<E<F>>;\n"),
+            (Language::Python, "a = [not b, -c ** d, '(', f < g]  # (don't\n"),
+            (Language::Shell, "a() { b \"$(c '(')\" \"${d}\" {e,f}; }\n"),
+        ] {
+            assert_eq!(language.too_deep(&text.repeat(2_000)), None, "{language:?}");
+        }
+        // An element without an end tag does not contain the next one of its kind.
+        let page = "<p>a<ul><li>b<li>c</ul><table><tr><td>d<tr><td>e</table>\n".repeat(2_000);
+        assert_eq!(found(Language::Html, &page), Vec::<String>::new());
+        assert_eq!(found(Language::Html, &"<p>a".repeat(100_000)), Vec::<String>::new());
     }
 
     #[test]

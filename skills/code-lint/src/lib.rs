@@ -7,6 +7,9 @@ pub mod html;
 pub mod javascript;
 pub mod language;
 pub mod markdown;
+// Shared with `code-format`, whose parsers recurse as well.
+#[path = "../../code-format/src/nesting.rs"]
+pub mod nesting;
 pub mod python;
 pub mod shell;
 

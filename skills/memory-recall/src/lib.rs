@@ -3,23 +3,19 @@
 pub mod conversations;
 pub mod index;
 pub mod memory;
+mod saved;
 
 use index::Index;
 use memory::{Entry, Memory};
+use saved::{Files, Found, Saved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skillhost_guest::{fs, state};
+use std::io;
 use std::time::UNIX_EPOCH;
 
 const FILE: &str = "memory.json";
 
-/// Limits of one recall: the number of files, the bytes of each, the bytes of one that may be an
-/// export of conversations, those of all files, and the number of messages.
-const FILES_MAX: usize = 2_000;
-const BYTES_MAX: u64 = 1 << 20;
-const EXPORT_MAX: u64 = 32 << 20;
-const TOTAL_MAX: u64 = 64 << 20;
-const MESSAGES_MAX: usize = 100_000;
 /// The maximum number of notes about what was left out.
 const NOTES_MAX: usize = 20;
 
@@ -98,7 +94,7 @@ async fn recall(input: RecallInput) -> Result<RecallOutput, String> {
         .collect();
     let mut notes = Vec::new();
     if let Some(path) = &input.path {
-        let saved = saved(path).await?;
+        let saved = Saved::read(&Host, path).await?;
         texts.extend(saved.texts.into_iter().map(|(source, text)| (None, Some(source), text)));
         notes = saved.notes;
         if notes.len() > NOTES_MAX {
@@ -147,102 +143,31 @@ async fn store(memory: &Memory) -> Result<(), String> {
     state::store(FILE, memory).await.map_err(|error| error.to_string())
 }
 
-/// The texts of files, each with its source.
-#[derive(Default)]
-struct Saved {
-    texts: Vec<(String, String)>,
-    messages: usize,
-    /// What was left out, and why.
-    notes: Vec<String>,
-}
+/// The files that the host grants.
+struct Host;
 
-/// Reads a file, or all files of the supported types below a folder.
-async fn saved(path: &str) -> Result<Saved, String> {
-    let mut todo = vec![path.trim_end_matches('/').to_owned()];
-    let mut saved = Saved::default();
-    let (mut files, mut total) = (0, 0);
-    while let Some(path) = todo.pop() {
-        let about = fs::metadata(&path).await.map_err(|error| error.to_string())?;
-        if about.is_dir() {
-            let entries = fs::read_dir(&path).await.map_err(|error| error.to_string())?;
-            todo.extend(entries.iter().rev().map(|entry| format!("{path}/{}", entry.file_name())));
-            continue;
-        }
-        let kind = FileKind::of(&path).filter(|_| about.is_file());
-        let Some(kind) = kind else { continue };
-        if about.len() > kind.limit() {
-            let limit = kind.limit() >> 20;
-            saved.notes.push(format!("{path} is larger than {limit} MiB, and was not searched"));
-            continue;
-        }
-        (files, total) = (files + 1, total + about.len());
-        if files > FILES_MAX {
-            return Err(format!("there are more than {FILES_MAX} files: use a smaller folder"));
-        }
-        if total > TOTAL_MAX {
-            let limit = TOTAL_MAX >> 20;
-            return Err(format!("the files have more than {limit} MiB: use a smaller folder"));
-        }
-        let bytes = fs::read(&path).await.map_err(|error| error.to_string())?;
-        saved.add(&path, kind, &String::from_utf8_lossy(&bytes));
+impl Files for Host {
+    async fn find(&self, path: &str) -> io::Result<Found> {
+        let about = fs::metadata(path).await?;
+        Ok(if about.is_dir() {
+            Found::Folder
+        } else if about.is_file() {
+            Found::File(about.len())
+        } else {
+            Found::Other
+        })
     }
-    Ok(saved)
-}
 
-impl Saved {
-    fn add(&mut self, path: &str, kind: FileKind, text: &str) {
-        let room = MESSAGES_MAX - self.messages;
-        let export = match kind {
-            FileKind::Text => None,
-            FileKind::Json => conversations::read(text, false, room),
-            FileKind::JsonLines => conversations::read(text, true, room),
+    async fn list(&self, folder: &str) -> io::Result<Vec<saved::Entry>> {
+        let entries = fs::read_dir(folder).await?;
+        let entry = |entry: &fs::DirEntry| saved::Entry {
+            name: entry.file_name().to_owned(),
+            is_folder: entry.is_dir(),
         };
-        let Some(export) = export else {
-            if text.len() as u64 > BYTES_MAX {
-                let limit = BYTES_MAX >> 20;
-                self.notes.push(format!(
-                    "{path} is larger than {limit} MiB and holds no conversations of a known \
-                     format, and was not searched"
-                ));
-            } else {
-                self.texts.extend(in_parts(path, text));
-            }
-            return;
-        };
-        self.messages += export.messages.len();
-        self.notes.extend(export.notes.iter().map(|note| format!("{path}: {note}")));
-        for message in export.messages {
-            self.texts.extend(in_parts(&format!("{path}: {}", message.source()), &message.text));
-        }
-    }
-}
-
-fn in_parts(source: &str, text: &str) -> Vec<(String, String)> {
-    index::parts(text).into_iter().map(|part| (source.to_owned(), part.to_owned())).collect()
-}
-
-/// The files that are searched, by their extensions.
-#[derive(Clone, Copy)]
-enum FileKind {
-    Text,
-    Json,
-    JsonLines,
-}
-
-impl FileKind {
-    fn of(path: &str) -> Option<FileKind> {
-        match path.rsplit_once('.')?.1 {
-            "md" | "txt" => Some(FileKind::Text),
-            "json" => Some(FileKind::Json),
-            "jsonl" => Some(FileKind::JsonLines),
-            _ => None,
-        }
+        Ok(entries.iter().map(entry).collect())
     }
 
-    fn limit(self) -> u64 {
-        match self {
-            FileKind::Text => BYTES_MAX,
-            FileKind::Json | FileKind::JsonLines => EXPORT_MAX,
-        }
+    async fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        fs::read(path).await
     }
 }

@@ -8,9 +8,13 @@ use crate::tasks::{Priority, Reminder, Task};
 /// The maximum bytes of a line, without its end (section 3.1).
 const LINE_MAX: usize = 75;
 
-/// Writes the tasks as a calendar of to-dos. `name` makes their identifiers unique.
+/// Writes the tasks as a calendar of to-dos. `name` makes their identifiers unique. Without tasks,
+/// the text is empty, because a calendar has at least one component (section 3.6).
 pub fn write(tasks: &[&Task], name: &str, now: Timestamp) -> String {
     let mut out = String::new();
+    if tasks.is_empty() {
+        return out;
+    }
     line(&mut out, "BEGIN:VCALENDAR");
     line(&mut out, "VERSION:2.0");
     line(&mut out, "PRODID:-//skillhost//tasks//EN");
@@ -159,6 +163,11 @@ mod tests {
             DESCRIPTION:Send the report\\; to A\\, B\r\nTRIGGER;RELATED=END:-P3D\r\n\
             END:VALARM\r\nEND:VTODO\r\nEND:VCALENDAR\r\n";
         assert_eq!(export(task), expected);
+    }
+
+    #[test]
+    fn no_task_is_no_calendar() {
+        assert_eq!(write(&[], "n", Timestamp::UNIX_EPOCH), "");
     }
 
     #[test]

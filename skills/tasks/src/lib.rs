@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use skillhost_guest::{print, println, random, state};
+use skillhost_guest::{eprintln, print, println, random, state};
 use tasks::{Change, Filter, NewTask, Priority, Selection, Sort, Task, TaskView, Tasks};
 
 const FILE: &str = "tasks.json";
@@ -158,12 +158,13 @@ struct ExportInput {
 struct Export {
     /// The number of tasks in the calendar.
     tasks: usize,
-    /// The calendar, as the content of an `.ics` file.
+    /// The calendar, as the content of an `.ics` file. Empty if there are no tasks in it.
     calendar: String,
 }
 
-/// Exports tasks with a due date or a reminder as iCalendar, for calendar programs. A second import
-/// of the same task replaces the first.
+/// Exports tasks with a due date or a reminder as iCalendar, for calendar programs. Other tasks are
+/// left out. Without any, `tasks` is 0 and `calendar` is empty, because a calendar without entries
+/// is not valid. A second import of the same task replaces the first.
 #[skillhost_guest::tool]
 async fn export(input: ExportInput) -> Result<Export, String> {
     let ExportInput { status, due_before, tag } = input;
@@ -192,7 +193,13 @@ async fn main(args: Vec<String>) -> Result<(), String> {
                 println!("{}", row(&task));
             }
         }
-        ["export"] => print!("{}", to_calendar(&Selection::default()).await?.calendar),
+        ["export"] => {
+            let exported = to_calendar(&Selection::default()).await?;
+            if exported.tasks == 0 {
+                eprintln!("no open task has a due date or a reminder");
+            }
+            print!("{}", exported.calendar);
+        }
         ["--help" | "-h"] => print!("{HELP}"),
         _ => return Err("the command is `list` or `export`; see --help".into()),
     }

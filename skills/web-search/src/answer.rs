@@ -159,7 +159,7 @@ fn clean(text: &str, limit: usize) -> String {
     let mut length = 0;
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty())
     {
-        if length > 0 {
+        if length > 0 && length < limit {
             out.push(' ');
             length += 1;
         }
@@ -273,6 +273,13 @@ mod tests {
             assert!(error.starts_with("https://s ") && error.contains(message), "{error}");
         }
         assert_eq!(check_status("https://s", 200, None), Ok(()));
+    }
+
+    #[test]
+    fn a_cut_between_words_leaves_no_space() {
+        assert_eq!(clean("abc def", 3), "abc…");
+        assert_eq!(clean("abc def", 4), "abc …");
+        assert_eq!(clean("abc def", 7), "abc def");
     }
 
     proptest! {
