@@ -25,8 +25,10 @@ use crate::support::repository;
 const SHARE: f64 = 98.0;
 
 /// Commands that a machine may lack: snippets that use a missing one are skipped.
-const OPTIONAL: [&str; 10] =
-    ["jq", "zip", "unzip", "bc", "bzip2", "xxd", "column", "hexdump", "strings", "envsubst"];
+const OPTIONAL: [&str; 11] = [
+    "jq", "zip", "unzip", "bc", "bzip2", "xxd", "column", "hexdump", "strings", "envsubst",
+    "sqlite3",
+];
 
 pub struct Snippet {
     pub name: String,

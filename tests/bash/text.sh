@@ -149,3 +149,10 @@ printf 'a\nb\n' | while read -r l; do awk 'BEGIN { print "x" }'; echo "$l"; done
 cat /dev/zero | head -c 200000 | wc -c; cat /dev/urandom | true; echo "${PIPESTATUS[@]}"
 #--- sed appends a file without a last newline
 printf 'one' > f; printf 'a\nb\n' | sed 'r f'; printf 'a\nb' | sed '1r f'
+#--- sqlite3 in columns
+sqlite3 -column -header :memory: "CREATE TABLE t(a, \"long name\" TEXT, c REAL); INSERT INTO t VALUES(1, 'two words', 0.1), (-22, NULL, 1e20), ('é ü', 'it''s', 2.5);" '.nullvalue -' 'SELECT * FROM t;' '.width 4 -10 3' 'SELECT * FROM t;' '.headers off' 'SELECT a, c AS "C c" FROM t;'
+#--- backslashes of read, printf, sed and awk
+printf 'a   \,\\\\' | { while IFS=' :' read x y; do printf '[%s]' "$x" "$y"; echo; done; printf '<%s>' "$x" "$y"; }; echo
+printf '\7\&,+\0101\\\'\'''; echo
+printf 'foo.bar(baz)\na\\b\\n\n' | sed -E -s 'y/a\/b/1\\2/'
+printf 'aaa bbb\nend\\\n' | awk -F= '{ sub("a+", "\\XX"); print }'

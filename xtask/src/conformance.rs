@@ -26,7 +26,7 @@ pub(crate) use javascript_suites::{Options as JavascriptOptions, node as node_te
 pub(crate) use run_api::run as run_api;
 pub(crate) use sandboxd::run as sandboxd;
 pub(crate) use shell::{
-    Options as ShellOptions, scripts as shell_scripts, spec as shell_spec, tools as shell_tools,
+    Options as ShellOptions, scripts as public_scripts, spec as shell_spec, tools as shell_tools,
 };
 pub(crate) use skills_ref::run as skills_ref;
 pub(crate) use tricks::run as tricks;

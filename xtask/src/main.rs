@@ -184,6 +184,14 @@ enum Conformance {
         #[command(flatten)]
         options: conformance::ShellOptions,
     },
+    /// Compare public Python scripts with the newest Python of this machine: `--help` and no arguments
+    PythonScripts {
+        /// A folder with checkouts of repositories that contain skills
+        #[arg(long, value_name = "DIR")]
+        suite: Option<PathBuf>,
+        #[command(flatten)]
+        options: conformance::ShellOptions,
+    },
     /// Compare public scripts in JavaScript and TypeScript with Node.js 22: `--help` and no arguments
     SkillScripts {
         /// A folder with checkouts of repositories that contain skills
@@ -263,7 +271,10 @@ fn main() -> ExitCode {
             conformance::shell_spec(suite.as_deref(), &options, &progress)
         }
         Verb::Conformance { suite: Conformance::ShellScripts { suite, options } } => {
-            conformance::shell_scripts(suite.as_deref(), &options, &progress)
+            conformance::public_scripts("shell", suite.as_deref(), &options, &progress)
+        }
+        Verb::Conformance { suite: Conformance::PythonScripts { suite, options } } => {
+            conformance::public_scripts("python", suite.as_deref(), &options, &progress)
         }
         Verb::Conformance { suite: Conformance::Tools(options) } => {
             conformance::shell_tools(&options, &progress)

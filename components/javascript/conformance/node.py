@@ -38,7 +38,7 @@ BLESS = os.environ.get("BLESS") == "1"
 CLASSES = (
     ("it skips itself", r": it skips itself"),
     ("the engine interprets, so it takes too long", r": it does not end"),
-    ("programs do not make links", r"EPERM: operation not permitted, (?:sym)?link|Insufficient privileges for symlinks"),
+    ("the policy of the tests allows no links", r"EPERM: operation not permitted, (?:sym)?link|Insufficient privileges for symlinks"),
     ("contexts share the queue of microtasks of the program", r"^test-vm-.*(?:after-evaluate|escape-promise)"),
     ("the engine is not V8", r"^test-v8|bad option|GCProfiler|WebAssembly|stack-overflow|-gc\b|natives|inspector"),
     ("it reads files of Node's repository or of the machine", r"ENOENT|Cannot find module '\.\./\.\./|tools/icu"),

@@ -4,7 +4,7 @@
 
 DIR is a checkout of Oils. NAME is FILE or FILE:NUMBER; with names, the differences are shown. The cases are selected by this rule:
 
-1. A file counts if it is in spec/ and its line `## compare_shells:` names bash. The other files test languages that only Oils has.
+1. A file counts if it is in spec/ and its line `## compare_shells:` names bash. The other files name no bash: most test languages that only Oils has.
 2. Each case of such a file counts, unless it needs what a script in a sandbox does not have, which `EXCLUDED` says by patterns of its text:
    job control, a terminal, another shell, or a tool that only Oils has.
 3. A case does not count if bash itself differs from run to run, or does not end.

@@ -1,12 +1,13 @@
-"""Compares public shell scripts of skills with bash: exit code and stdout of `--help` and of no arguments.
+"""Compares public scripts of skills with bash or Python: exit code and stdout of `--help` and of no arguments.
 
-    python3 components/shell/conformance/skill_scripts.py --suite DIR --skillhost PATH [--list] [DIGEST...]
+    python3 components/shell/conformance/skill_scripts.py --suite DIR --skillhost PATH [--language shell|python] [--list] [DIGEST...]
 
 DIR contains checkouts of repositories with skills. The scripts are drawn by this rule, which was fixed before any of them ran:
 
 1. A skill is a folder below DIR with a SKILL.md. Its candidates are the files directly in it, in `scripts/` or in `bin/` that have at most
-   256 KiB, whose names end in .sh or .bash, or whose first line starts bash, sh or dash. A file whose first line starts something else is no
-   candidate, and neither is one whose name has `test` as a word, nor anything below a `node_modules` folder.
+   256 KiB, and whose names end in .sh or .bash, or whose first line starts bash, sh or dash; for Python, in .py, or whose first line starts
+   python, python3 or `uv run`. A file whose first line starts something else is no candidate, and neither is one whose name has `test` as a word
+   or, for Python, is `__NAME__.py`, nor anything below a `node_modules` folder.
 2. Of candidates with the same content, the first counts, in the order of their paths.
 3. The candidates are sorted by the SHA-256 of their content. Of N candidates, those at the positions 0, s, 2s ... count, where s is N // 400 and at
    least 1; at most 400 in all.
@@ -17,9 +18,9 @@ machine and the packages of the Python runtime) and its `/etc/os-release`. `sh` 
 from run to run is compared without its digits. The version numbers of Python, Node.js, npm and git count as equal. Files that start with `#!`
 are executable.
 
-`skill_scripts.txt` lists the scripts that differ, by the start of their digest, with reasons. A reason that starts with `not comparable:` says
-what this machine lacks, has in another way, or must not do. A script that differs without a line there is an error, and so is a line whose script
-behaves as in bash. At least 95 % of the comparable scripts must behave as in bash in both ways.
+`skill_scripts.txt` and `python_scripts.txt` list the scripts that differ, by the start of their digest, with reasons. A reason that starts with
+`not comparable:` says what this machine lacks, has in another way, or must not do. A script that differs without a line there is an error, and so
+is a line whose script behaves as it does natively. At least 95 % of the comparable scripts must behave as they do natively in both ways.
 """
 
 import argparse
@@ -37,10 +38,9 @@ import time
 
 from both import HERE, PROGRAMS, SKILL, Both, check, reasons
 
-LIST = HERE / "skill_scripts.txt"
-ENDINGS = (".sh", ".bash")
-SHELL = re.compile(rb"#! *\S*/(env +(-S +)?)?(bash|sh|dash)\b")
 TEST = re.compile(r"(^|[-_.])tests?([-_.]|$)")
+# For Python, also the modules of a package.
+MODULE = re.compile(rf"{TEST.pattern}|^__\w+__\.py$")
 FOLDERS = ("", "scripts", "bin")
 LARGEST = 256 * 1024
 COUNT = 400
@@ -52,6 +52,25 @@ WAYS = {"help": ["--help"], "plain": []}
 VERSIONS = "python3 -V; node -v; npm -v; git --version"
 NOT_COMPARABLE = "not comparable: "
 MORE = "bash sh env nice nohup timeout make openssl ps pgrep pkill node npm npx".split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Language:
+    # What scripts are compared with.
+    name: str
+    list: pathlib.Path
+    endings: tuple
+    # The first lines that start its scripts. A group is the interpreter.
+    first_line: re.Pattern
+    interpreter: str
+    # The names of files that are no scripts.
+    no_script: re.Pattern = TEST
+
+
+LANGUAGES = {
+    "shell": Language("bash", HERE / "skill_scripts.txt", (".sh", ".bash"), re.compile(rb"#! *\S*/(?:env +(?:-S +)?)?(bash|sh|dash)\b"), "bash"),
+    "python": Language("Python", HERE / "python_scripts.txt", (".py",), re.compile(rb"#! *\S*/(?:env +(?:-S +)?)?(?:python[0-9.]*|uv run)\b"), "python3", MODULE),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,10 +89,12 @@ def main():
     parser.add_argument("--suite", required=True, type=pathlib.Path, metavar="DIR", help="a folder with checkouts of repositories")
     parser.add_argument("--skillhost", required=True, type=pathlib.Path, metavar="PATH", help="the host")
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="the folder of built-in programs")
+    parser.add_argument("--language", choices=LANGUAGES, default="shell", help="the language of the scripts")
     parser.add_argument("--list", action="store_true", help="only print the drawn scripts")
     parser.add_argument("digests", nargs="*", metavar="DIGEST", help="only these scripts, with their differences")
     args = parser.parse_args()
-    skills, candidates = find(args.suite.resolve())
+    language = LANGUAGES[args.language]
+    skills, candidates = find(args.suite.resolve(), language)
     drawn = draw(candidates)
     chosen = [script for script in drawn if not args.digests or any(script.digest.startswith(digest) for digest in args.digests)]
     print(f"{skills} skills with {len(candidates)} different candidates, of which {len(drawn)} are drawn")
@@ -82,20 +103,20 @@ def main():
             print(f"{script.name()} {script.skill.relative_to(args.suite.resolve())} {script.path}")
         return
     with tempfile.TemporaryDirectory() as folder:
-        runner = Runner(args, pathlib.Path(folder).resolve())
+        runner = Runner(args, language, pathlib.Path(folder).resolve())
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             results = list(pool.map(runner.compare, chosen))
-    report(chosen, results, bool(args.digests))
+    report(language, chosen, results, bool(args.digests))
 
 
-def find(suite):
+def find(suite, language):
     """Returns the number of skills that have candidates, and the candidates of each content, in the order of their digests."""
     by_digest, skills = {}, 0
     for manifest in sorted(suite.rglob("SKILL.md")):
         if "node_modules" in manifest.parts or manifest.is_symlink():
             continue
         skill = manifest.parent
-        found = [path for name in FOLDERS if (skill / name).is_dir() for path in sorted((skill / name).iterdir()) if is_candidate(path)]
+        found = [path for name in FOLDERS if (skill / name).is_dir() for path in sorted((skill / name).iterdir()) if is_candidate(path, language)]
         skills += bool(found)
         for path in found:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -103,12 +124,12 @@ def find(suite):
     return skills, [by_digest[digest] for digest in sorted(by_digest)]
 
 
-def is_candidate(path):
-    if path.is_symlink() or not path.is_file() or TEST.search(path.name) or path.stat().st_size > LARGEST:
+def is_candidate(path, language):
+    if path.is_symlink() or not path.is_file() or language.no_script.search(path.name) or path.stat().st_size > LARGEST:
         return False
     with path.open("rb") as file:
         first = file.readline(200)
-    return bool(SHELL.match(first)) or (path.name.endswith(ENDINGS) and not first.startswith(b"#!"))
+    return bool(language.first_line.match(first)) or (path.name.endswith(language.endings) and not first.startswith(b"#!"))
 
 
 def has_first_line(path):
@@ -121,7 +142,8 @@ def draw(candidates):
 
 
 class Runner:
-    def __init__(self, args, folder):
+    def __init__(self, args, language, folder):
+        self.language = language
         self.both, self.folder = Both(args.skillhost, args.programs, folder), folder
         self.tools = (HERE.parent / "programs.txt").read_text().split() + MORE
         self.files = {}
@@ -156,26 +178,26 @@ class Runner:
         return text
 
     def compare(self, script):
-        """Returns the differences of each way, and what bash does."""
+        """Returns the differences of each way, and what happens natively."""
         place = self.folder / script.name()
         skill = place / "skill"
         shutil.copytree(script.skill, skill, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         # Declarations of a skill could refuse what the native run may do.
         (skill / "SKILL.md").write_text(SKILL)
         with (skill / script.path).open("rb") as file:
-            shell = SHELL.match(file.readline(200))
-        shell = shell[3].decode() if shell else "bash"
+            started = self.language.first_line.match(file.readline(200))
+        interpreter = started[1].decode() if started and started.re.groups else self.language.interpreter
         # Folders of skills often lost the executable bits, which the sandbox ignores.
         for file in skill.rglob("*"):
             if file.is_file() and not file.is_symlink() and has_first_line(file):
                 file.chmod(0o755)
         outcome = {}
         for way, words in WAYS.items():
-            native, sandboxed = [self.native(script, shell, skill, place / way, words)], self.sandboxed(script, skill, place / f"{way}-here", words)
+            native, sandboxed = [self.native(script, interpreter, skill, place / way, words)], self.sandboxed(script, skill, place / f"{way}-here", words)
             if native[0][:2] != sandboxed[:2]:
                 # Texts with the time differ in the second run.
                 time.sleep(1.1)
-                native.append(self.native(script, shell, skill, place / f"{way}-again", words))
+                native.append(self.native(script, interpreter, skill, place / f"{way}-again", words))
             shown = masked if native[0][:2] != native[-1][:2] else lambda text: text
             same = native[0][0] == sandboxed[0] and shown(self.with_versions(native[0][1])) == shown(sandboxed[1])
             outcome[way] = (same, native[0], sandboxed)
@@ -183,9 +205,9 @@ class Runner:
         print(f"{script.name()} {' '.join(way if same else way.upper() for way, (same, *_) in outcome.items())}", file=sys.stderr, flush=True)
         return outcome
 
-    def native(self, script, shell, skill, workspace, words):
+    def native(self, script, interpreter, skill, workspace, words):
         env = {name: "/skill" for name in ("SKILL_DIR", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT")}
-        return self.both.native([shell, f"/skill/{script.path}", *words], skill, workspace, env=env, tools=self.tools, files=self.files)
+        return self.both.native([interpreter, f"/skill/{script.path}", *words], skill, workspace, env=env, tools=self.tools, files=self.files)
 
     def sandboxed(self, script, skill, workspace, words):
         return self.both.sandboxed([script.path, "--", *words], skill, workspace)
@@ -200,8 +222,8 @@ def masked(text):
     return re.sub(r"[0-9a-f]*\d[0-9a-f]*", "N", text)
 
 
-def report(scripts, results, detailed):
-    known = reasons(LIST)
+def report(language, scripts, results, detailed):
+    known = reasons(language.list)
     differing, same, succeeding = [], 0, 0
     for script, outcome in zip(scripts, results):
         agrees = all(equal for equal, *_ in outcome.values())
@@ -210,24 +232,24 @@ def report(scripts, results, detailed):
         if not agrees:
             differing.append(script.name())
         if detailed or (not agrees and script.name() not in known):
-            show(script, outcome)
+            show(language, script, outcome)
     comparable = len(scripts) - sum(known.get(name, "").startswith(NOT_COMPARABLE) for name in differing)
     share, of_comparable = (100 * same / max(1, count) for count in (len(scripts), comparable))
-    print(f"{same} of {len(scripts)} scripts ({share:.1f} %) as in bash, and of {comparable} that are comparable {of_comparable:.1f} %;")
+    print(f"{same} of {len(scripts)} scripts ({share:.1f} %) as in {language.name}, and of {comparable} that are comparable {of_comparable:.1f} %;")
     print(f"{succeeding} end with 0 natively in at least one way")
     if detailed:
         return
-    same = check(LIST, differing, {script.name() for script in scripts})
+    same = check(language.list, differing, {script.name() for script in scripts})
     sys.exit(0 if same and of_comparable >= GOAL else 1)
 
 
-def show(script, outcome):
+def show(language, script, outcome):
     for way, (equal, native, sandboxed) in outcome.items():
         print(f"--- {script.name()} {way}: {script.skill.name}/{script.path}: {'same' if equal else 'differs'}, exit {native[0]} and {sandboxed[0]}")
         if equal:
             continue
-        print("".join(list(difflib.unified_diff(native[1].splitlines(True), sandboxed[1].splitlines(True), "bash", "here"))[:30]))
-        for name, (_, _, stderr) in (("bash", native), ("here", sandboxed)):
+        print("".join(list(difflib.unified_diff(native[1].splitlines(True), sandboxed[1].splitlines(True), language.name, "here"))[:30]))
+        for name, (_, _, stderr) in ((language.name, native), ("here", sandboxed)):
             print(f"stderr, {name}:\n" + "\n".join(stderr.splitlines()[:12]))
 
 

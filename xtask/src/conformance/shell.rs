@@ -1,4 +1,5 @@
-//! `cargo xtask conformance shell`, `shell-scripts` and `tools`: the shell next to bash and its tools.
+//! `cargo xtask conformance shell`, `shell-scripts` and `tools`: the shell next to bash and its tools. Also
+//! `python-scripts`, which draws and compares scripts as `shell-scripts` does.
 //!
 //! The scripts `components/shell/conformance/*.py` select what runs, and compare what differs with the
 //! lists next to them.
@@ -33,14 +34,18 @@ pub(crate) fn spec(
     compare("oils.py", Some((suite, source)), options, progress)
 }
 
-/// Compares public shell scripts of skills with bash.
+/// Compares public scripts of skills in a language with bash or Python.
 pub(crate) fn scripts(
+    language: &str,
     suite: Option<&Path>,
     options: &Options,
     progress: &Progress,
 ) -> Result<(), Error> {
     let source = "a folder with checkouts of the repositories that components/shell/conformance/skill_scripts.txt names";
-    compare("skill_scripts.py", Some((suite, source)), options, progress)
+    let mut args = vec!["--language".to_owned(), language.to_owned()];
+    args.extend(options.args.iter().cloned());
+    let options = Options { skillhost: options.skillhost.clone(), args };
+    compare("skill_scripts.py", Some((suite, source)), &options, progress)
 }
 
 /// Compares builtins and commands with the originals on generated programs.
@@ -79,7 +84,6 @@ fn compare(
     if status.success() {
         Ok(())
     } else {
-        let list = Path::new(script).with_extension("txt");
-        Err(Error::new(format!("the differences are not those of {}", list.display())))
+        Err(Error::new(format!("the differences are not those of the list of {script}")))
     }
 }

@@ -291,19 +291,22 @@ fn fdatasync(ctx: Ctx<'_>, fd: i32) -> Result<'_> {
     check_open(ctx, fd, "fdatasync")
 }
 
-fn fchown(ctx: Ctx<'_>, fd: i32) -> Result<'_> {
-    check_open(ctx, fd, "fchown")
+fn fchown(ctx: Ctx<'_>, fd: i32, uid: f64, gid: f64) -> Result<'_> {
+    let allowed = is_open(fd).and_then(|()| check_owner(uid, gid));
+    done(ctx, allowed, "fchown", None, None)
 }
 
 /// Checks that a descriptor is open: the host's files are complete after each call.
 fn check_open<'js>(ctx: Ctx<'js>, fd: i32, syscall: &str) -> Result<'js> {
-    let open =
-        TABLE.with_borrow(
-            |table| {
-                if table.device(fd).is_ok() { Ok(()) } else { table.file(fd).map(drop) }
-            },
-        );
-    done(ctx, open, syscall, None, None)
+    done(ctx, is_open(fd), syscall, None, None)
+}
+
+fn is_open(fd: i32) -> files::Result<()> {
+    TABLE.with_borrow(
+        |table| {
+            if table.device(fd).is_ok() { Ok(()) } else { table.file(fd).map(drop) }
+        },
+    )
 }
 
 fn stat(ctx: Ctx<'_>, path: String) -> Result<'_> {
@@ -500,17 +503,23 @@ fn fchmod(ctx: Ctx<'_>, fd: i32, mode: u32) -> Result<'_> {
     done(ctx, set, "fchmod", None, None)
 }
 
-fn chown(ctx: Ctx<'_>, path: String) -> Result<'_> {
-    check_there(ctx, &path, true, "chown")
+fn chown(ctx: Ctx<'_>, path: String, uid: f64, gid: f64) -> Result<'_> {
+    let allowed = files::stat(&path, true).and_then(|_| check_owner(uid, gid));
+    done(ctx, allowed, "chown", Some(&path), None)
 }
 
-fn lchown(ctx: Ctx<'_>, path: String) -> Result<'_> {
-    check_there(ctx, &path, false, "lchown")
+fn lchown(ctx: Ctx<'_>, path: String, uid: f64, gid: f64) -> Result<'_> {
+    let allowed = files::stat(&path, false).and_then(|_| check_owner(uid, gid));
+    done(ctx, allowed, "lchown", Some(&path), None)
 }
 
-/// Checks that the file is there: all files are the user's.
-fn check_there<'js>(ctx: Ctx<'js>, path: &str, follow: bool, syscall: &str) -> Result<'js> {
-    done(ctx, files::stat(path, follow).map(drop), syscall, Some(path), None)
+/// Lets files keep their owner, which is the user, and refuses any other, as Linux does for users other
+/// than root. -1 changes nothing.
+fn check_owner(uid: f64, gid: f64) -> files::Result<()> {
+    const UNCHANGED: f64 = -1.0;
+    const USER: f64 = 1000.0;
+    let is_kept = |id: f64| id == UNCHANGED || id == USER || id == f64::from(u32::MAX);
+    if is_kept(uid) && is_kept(gid) { Ok(()) } else { Err(ErrorCode::NotPermitted) }
 }
 
 fn utimes(ctx: Ctx<'_>, path: String, accessed: f64, modified: f64) -> Result<'_> {

@@ -11,13 +11,12 @@ def install():
     passwd = _native.struct_sequence("pwd.struct_passwd", "pw_name pw_passwd pw_uid pw_gid pw_gecos pw_dir pw_shell", 7)
     group = _native.struct_sequence("grp.struct_group", "gr_name gr_passwd gr_gid gr_mem", 4)
     users = [
+        passwd(("root", "x", 0, 0, "root", "/root", "/bin/bash")),
         passwd(("user", "x", 1000, 1000, "user", "/tmp", "/bin/bash")),
         passwd(("nobody", "x", 65534, 65534, "nobody", "/nonexistent", "/usr/sbin/nologin")),
     ]
     groups = [group(("root", "x", 0, [])), group(("user", "x", 1000, [])), group(("nogroup", "x", 65534, []))]
-    # Found, although /etc/passwd has no line for it, as with systemd's name service: scripts that write archives ask for user 0.
-    found = [*users, passwd(("root", "x", 0, 0, "root", "/root", "/bin/bash"))]
-    named, numbered = by_name(found, "getpwnam", "name"), by_number(found, "getpwuid", "uid")
+    named, numbered = by_name(users, "getpwnam", "name"), by_number(users, "getpwuid", "uid")
     module("pwd", struct_passwd=passwd, getpwall=lambda: list(users), getpwnam=named, getpwuid=numbered)
     named, numbered = by_name(groups, "getgrnam", "name"), by_number(groups, "getgrgid", "gid")
     module("grp", struct_group=group, getgrall=lambda: list(groups), getgrnam=named, getgrgid=numbered)

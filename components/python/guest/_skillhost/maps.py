@@ -1,5 +1,6 @@
 """The module `mmap`: a map is a copy of the file's content in memory. Changes of a shared map are written to the file by `flush`, when the map
-is closed or deleted, and at the end of the program. Until then, other maps and programs read the file's old content.
+is closed or deleted, and at the end of the program. Until then, other maps and programs read the file's old content. What the map has not changed
+is not written: others may have changed it since.
 """
 
 import atexit
@@ -21,6 +22,8 @@ MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FR
 PAGESIZE = ALLOCATIONGRANULARITY = 4096
 SIZE_MAX = (1 << 31) - 1
 _OPEN = weakref.WeakSet()
+# Maps every byte except 0 to 255.
+_ALL_BITS = bytes([0] + [255] * 255)
 _NAMES = {ACCESS_DEFAULT: "ACCESS_DEFAULT", ACCESS_READ: "ACCESS_READ", ACCESS_WRITE: "ACCESS_WRITE", ACCESS_COPY: "ACCESS_COPY"}
 
 
@@ -46,6 +49,8 @@ class mmap:
         shared = access in (ACCESS_DEFAULT, ACCESS_WRITE) and not flags & MAP_PRIVATE
         self._saves = fileno != -1 and self._writable and shared
         self._private = bool(flags & MAP_PRIVATE)
+        # What pages contained before the changes that the file does not have yet.
+        self._before = {}
         if fileno == -1 or flags & MAP_ANON:
             if not length:
                 raise ValueError("cannot mmap an empty file") if fileno != -1 else _invalid()
@@ -99,13 +104,30 @@ class mmap:
             raise TypeError("mmap can't modify a readonly memory map.")
         return data
 
-    def _save(self, offset, size):
-        if not self._saves or not size:
+    def _will_change(self, start, end):
+        """Keeps the content of the pages that contain these bytes, unless it is kept already."""
+        if not self._saves:
             return
-        with self._opened() as number, memoryview(self._data) as view:
-            while size:
-                written = os.pwrite(number, view[offset : offset + min(size, 1 << 20)], self._offset + offset)
-                offset, size = offset + written, size - written
+        for page in range(start // PAGESIZE, -(-end // PAGESIZE)):
+            if page not in self._before:
+                self._before[page] = bytes(self._data[page * PAGESIZE : (page + 1) * PAGESIZE])
+
+    def _save(self, offset, size):
+        """Writes the changes of the pages that contain these bytes."""
+        first, end = offset // PAGESIZE, -(-(offset + size) // PAGESIZE)
+        pages = sorted(page for page in self._before if first <= page < end)
+        if not pages:
+            return
+        with self._opened() as number:
+            for begin, count in _runs(pages):
+                run = range(begin, begin + count)
+                old, new = b"".join(map(self._before.get, run)), bytes(self._data[begin * PAGESIZE : (begin + count) * PAGESIZE])
+                _write_changes(number, self._offset + begin * PAGESIZE, old, new)
+                for page in run:
+                    del self._before[page]
+        if self._exports:
+            # A holder of the buffer may change it again.
+            self._will_change(pages[0] * PAGESIZE, min((pages[-1] + 1) * PAGESIZE, len(self._data)))
 
     @contextlib.contextmanager
     def _opened(self):
@@ -195,15 +217,19 @@ class mmap:
             with _view(value) as given, memoryview(self._open()) as view:
                 if len(view[key]) != given.nbytes:
                     raise IndexError("mmap slice assignment is wrong size")
+                if changed := range(*key.indices(len(view))):
+                    self._will_change(min(changed[0], changed[-1]), max(changed[0], changed[-1]) + 1)
                 view[key] = given.cast("B")
             return
         value = _index(value, TypeError, "mmap item value must be an int")
         if not 0 <= value <= 255:
             raise ValueError("mmap item value must be in range(0, 256)")
-        try:
-            self._open()[key] = value
-        except IndexError:
-            raise IndexError("mmap index out of range") from None
+        data = self._open()
+        if not -len(data) <= key < len(data):
+            raise IndexError("mmap index out of range")
+        at = key % len(data)
+        self._will_change(at, at + 1)
+        data[at] = value
 
     def __delitem__(self, key):
         self._changing()
@@ -211,6 +237,7 @@ class mmap:
 
     def __buffer__(self, flags):
         view = memoryview(self._open())
+        self._will_change(0, len(view))
         self._exports += 1
         return view if self._writable else view.toreadonly()
 
@@ -286,6 +313,7 @@ class mmap:
             data, size = self._changing(), given.nbytes
             if self._position > len(data) or len(data) - self._position < size:
                 raise ValueError("data out of range")
+            self._will_change(self._position, self._position + size)
             with memoryview(data) as view:
                 view[self._position : self._position + size] = given.cast("B")
         self._position += size
@@ -321,6 +349,7 @@ class mmap:
         data = self._changing()
         if dest < 0 or src < 0 or count < 0 or len(data) - dest < count or len(data) - src < count:
             raise ValueError("source, destination, or count out of range")
+        self._will_change(dest, dest + count)
         with memoryview(data) as view:
             view[dest : dest + count] = bytes(view[src : src + count])
 
@@ -351,6 +380,7 @@ class mmap:
         elif newsize > length:
             self._data.extend(bytes(newsize - length))
         del self._data[newsize:]
+        self._before.clear()
 
     def madvise(self, option, start=0, length=None, /):
         self._open()
@@ -409,7 +439,9 @@ def _invalid():
 
 
 def _read(number, data, at, offset):
-    """Reads the file's bytes from `offset + at` on into the data from `at` on, without changing the position of the program's own file."""
+    """Reads the file's bytes from `offset + at` on into the data from `at` on, without changing the position of the program's own file. Returns
+    the end of what there was.
+    """
     with memoryview(data) as view:
         while at < len(view):
             piece = os.pread(number, min(len(view) - at, 1 << 20), offset + at)
@@ -417,6 +449,35 @@ def _read(number, data, at, offset):
                 break
             view[at : at + len(piece)] = piece
             at += len(piece)
+    return at
+
+
+def _runs(pages):
+    """Yields the first and the number of pages that follow one another, at most 1 MiB at once."""
+    begin, count = pages[0], 0
+    for page in pages:
+        if page != begin + count or count == 256:
+            yield begin, count
+            begin, count = page, 0
+        count += 1
+    yield begin, count
+
+
+def _write_changes(number, offset, old, new):
+    """Writes the bytes in which two texts of the same length differ, and keeps what the file has between them. Does not make a file longer that
+    has been cut meanwhile.
+    """
+    differing = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+    if not differing:
+        return
+    start, end = ((differing & -differing).bit_length() - 1) // 8, -(-differing.bit_length() // 8)
+    there = bytearray(end - start)
+    length = _read(number, there, 0, offset + start)
+    mask = int.from_bytes(differing.to_bytes(len(new), "little")[start : start + length].translate(_ALL_BITS), "little")
+    kept, changed = int.from_bytes(there[:length], "little"), int.from_bytes(new[start : start + length], "little")
+    piece, written = (kept ^ (kept ^ changed) & mask).to_bytes(length, "little"), 0
+    while written < length:
+        written += os.pwrite(number, piece[written:], offset + start + written)
 
 
 def _identity(found):

@@ -184,6 +184,33 @@ for attempt in (
     except (OSError, ValueError) as error:
         print(type(error).__name__, error)
 
+# What a map has not changed stays as others have written it.
+with open(path, "wb") as file:
+    file.write(b"old " * 5_000)
+with open(path, "r+b") as file:
+    view, other = mmap.mmap(file.fileno(), 0), mmap.mmap(file.fileno(), 0)
+    file.seek(view.find(b"old", 8))
+    file.write(b"new")
+    file.flush()
+    view[0:3], view[12:20:4], view[-4:] = b"map", b"mm", b"map\n"
+    other[4:7] = b"two"
+    exported = memoryview(other)
+    exported[9_000:9_003] = b"buf"
+    other.flush()
+    exported[17_000:17_003] = b"end"
+    exported.release()
+    view.close()
+    other.close()
+    text = open(path, "rb").read()
+    print(len(text), text[:24], text[8_996:9_008], text[16_996:17_008], text[-8:], text.count(b"old"))
+    view = mmap.mmap(file.fileno(), 0)
+    view[:3], view[-3:] = b"cut", b"end"
+    os.truncate(path, 10)
+    view.close()
+    print(open(path, "rb").read())
+with open(path, "wb") as file:
+    file.write(b"first line\n" + bytes(8192))
+
 # Left open, as many scripts do.
 kept = mmap.mmap(os.open(path, os.O_RDWR), 0)
 kept[:4] = b"last"
