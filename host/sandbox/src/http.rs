@@ -269,13 +269,13 @@ impl Sender {
         self.log.entries().denials.clone()
     }
 
-    /// Returns the bytes sent and received in bodies.
+    /// Returns the bytes sent and received in bodies. What the cache answered was not received.
     pub fn usage(&self) -> (u64, u64) {
-        self.log
-            .entries()
-            .requests
-            .iter()
-            .fold((0, 0), |(sent, received), r| (sent + r.sent, received + r.received))
+        let log = self.log.entries();
+        log.requests.iter().fold((0, 0), |(sent, received), request| {
+            let from_network = if request.cached.is_some() { 0 } else { request.received };
+            (sent + request.sent, received + from_network)
+        })
     }
 
     /// Returns the first limit that a request hit.

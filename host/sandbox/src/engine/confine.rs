@@ -11,7 +11,7 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetStatus, Scope,
 };
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seccompiler::SeccompCmpArgLen::Qword;
 use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, SeccompRule};
@@ -100,14 +100,20 @@ fn open_root() -> Result<(), Errno> {
 }
 
 fn limit_resources(Bounds { millis, memory }: Bounds) -> rustix::io::Result<()> {
-    let bound = |value| Rlimit { current: Some(value), maximum: Some(value) };
     let seconds = millis.div_ceil(1_000).max(1);
-    setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds + 1) })?;
-    setrlimit(Resource::As, bound(memory))?;
-    setrlimit(Resource::Core, bound(0))?;
-    setrlimit(Resource::Fsize, bound(memory))?;
+    lower(Resource::Cpu, seconds, seconds + 1)?;
+    lower(Resource::As, memory, memory)?;
+    lower(Resource::Core, 0, 0)?;
+    lower(Resource::Fsize, memory, memory)?;
     // The three standard streams.
-    setrlimit(Resource::Nofile, bound(3))
+    lower(Resource::Nofile, 3, 3)
+}
+
+/// Sets a limit, unless that of this process is lower already, which it may not raise.
+fn lower(resource: Resource, current: u64, maximum: u64) -> rustix::io::Result<()> {
+    let most = getrlimit(resource).maximum;
+    let least = |value: u64| Some(most.map_or(value, |most| most.min(value)));
+    setrlimit(resource, Rlimit { current: least(current), maximum: least(maximum) })
 }
 
 /// System calls that are allowed with any arguments: for streams, memory, threads and their

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
+use skillhost_policy::capabilities::PathAccess;
 use wasmtime::component::Linker;
 
 use super::mount::Rules;
@@ -83,17 +84,18 @@ impl Vfs {
         if !self.modes.any.load(Ordering::Relaxed) {
             return None;
         }
-        let key = self.key_of(path, follow).ok()?;
+        let key = self.key_of(path, follow, false).ok()?;
         lock(&self.modes.set).get(&key).copied()
     }
 
     /// Sets the bits of the entry at an absolute guest path, in this run.
     ///
     /// # Errors
-    /// `NOENT` for an entry that does not exist or is not visible; `NOSPC` if too many have bits of
+    /// `NOENT` for an entry that does not exist or is not visible; `ACCESS` for one of a session that
+    /// this run may not write, since other programs would see the bits; `NOSPC` if too many have bits of
     /// their own.
     pub fn set_mode(&self, path: &str, mode: u32, follow: bool) -> Result<(), Errno> {
-        let key = self.key_of(path, follow)?;
+        let key = self.key_of(path, follow, true)?;
         self.modes.insert(key, mode)
     }
 
@@ -118,13 +120,17 @@ impl Vfs {
         }
     }
 
-    fn key_of(&self, path: &str, follow: bool) -> Result<Key, Errno> {
+    fn key_of(&self, path: &str, follow: bool, changes: bool) -> Result<Key, Errno> {
         let is_root = |mount: &super::OpenMount| matches!(mount.rules, Rules::Root(_));
         let m = self.mounts.iter().position(is_root).ok_or(Errno::NOENT)?;
         let (root, path) = (self.folder(m, "")?, path.trim_start_matches('/'));
         let path = if path.is_empty() { "." } else { path };
         self.resolve(&mut self.tree(), &root, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
+            let is_shared = changes && self.shared.as_ref().is_some_and(|shared| shared.has(at.m));
+            if is_shared && self.access(at.m, at.rel) != PathAccess::Write {
+                return Err(Errno::ACCESS);
+            }
             match beneath::kind(&stat) {
                 FileType::Symlink if follow || at.folder => Err(Errno::LOOP),
                 _ => Ok(key(&stat)),

@@ -185,8 +185,8 @@ impl SharedFiles {
         Vfs::sharing(Some(share), mounts, rules, &self.limits, &guarded, None, None)
     }
 
-    /// Opens the file layer of a run in this session. Its overlay at `/workspace` becomes that of the
-    /// session.
+    /// Opens the file layer of a run in this session. Its folder at `/workspace` becomes the overlay of
+    /// the session.
     pub(crate) fn of_run(
         self: &Arc<Self>,
         mut mounts: Vec<OpenMount>,
@@ -196,7 +196,8 @@ impl SharedFiles {
         (times, contents): (Option<Times>, Option<Arc<Contents>>),
     ) -> Arc<Vfs> {
         for mount in &mut mounts {
-            if mount.guest == WORKSPACE && matches!(mount.layer, Layer::Overlay(_)) {
+            // Includes a mount that the run may only read: the rules prevent writing, not the layer.
+            if mount.guest == WORKSPACE && matches!(mount.rules, Rules::Granted(_)) {
                 mount.host_dir = self.base();
                 mount.layer = Layer::Overlay(self.upper());
             } else if matches!(mount.rules, Rules::Scratch) {

@@ -31,7 +31,8 @@ const MACHINE: [(&str, &str); 7] = [
     ("etc/os-release", "PRETTY_NAME=\"skillhost sandbox\"\nNAME=\"skillhost\"\nID=skillhost\n"),
     (
         "etc/passwd",
-        "user:x:1000:1000:user:/tmp:/bin/bash\n\
+        "root:x:0:0:root:/root:/bin/bash\n\
+         user:x:1000:1000:user:/tmp:/bin/bash\n\
          nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     ),
     ("etc/shells", "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n"),
@@ -185,7 +186,7 @@ mod tests {
         let passwd =
             std::io::read_to_string(beneath::read_file(passwd.as_fd(), "etc/passwd").unwrap())
                 .unwrap();
-        assert!(passwd.starts_with("user:x:1000:1000:"), "{passwd}");
+        assert!(passwd.starts_with("root:x:0:0:"), "{passwd}");
         let names: Vec<_> =
             std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(

@@ -56,6 +56,9 @@ struct Entries {
     count: usize,
     /// Counts uses, so that the entry that was unused for the longest time is known.
     uses: u64,
+    /// Counts requests that may have changed something: what was asked for before one is not stored
+    /// after it.
+    changes: u64,
 }
 
 /// A complete response.
@@ -79,6 +82,8 @@ pub(super) struct Question {
     key: Key,
     headers: HeaderMap,
     directives: Directives,
+    /// [`Entries::changes`] when it was asked.
+    changes: u64,
 }
 
 /// What the cache has for a request.
@@ -131,6 +136,7 @@ impl ResponseCache {
             key: self.key(&parts.uri),
             headers: headers.clone(),
             directives,
+            changes: self.entries().changes,
         })
     }
 
@@ -160,6 +166,7 @@ impl ResponseCache {
     pub(super) fn forget(&self, uri: &Uri) {
         let key = self.key(uri);
         let mut entries = self.entries();
+        entries.changes += 1;
         for entry in entries.by_key.remove(&key).unwrap_or_default() {
             entries.discount(entry.size());
         }
@@ -170,9 +177,14 @@ impl ResponseCache {
         self.entries().remove(&question.key, |entry| question.selects(entry));
     }
 
-    /// Stores a response whose bytes are counted already.
-    fn put(&self, key: Key, entry: Entry) {
+    /// Stores a response whose bytes are counted already, unless something may have changed since it
+    /// was asked for: see [`Entries::changes`].
+    fn put(&self, key: Key, entry: Entry, changes: u64) {
         let mut entries = self.entries();
+        if entries.changes != changes {
+            entries.bytes = entries.bytes.saturating_sub(entry.size());
+            return;
+        }
         entries.remove(&key, |old| old.vary == entry.vary);
         while entries.by_key.get(&key).is_some_and(|all| all.len() >= MAX_VARIANTS) {
             let first = entries.by_key[&key][0].vary.clone();
@@ -271,7 +283,12 @@ impl Entry {
 
     /// Updates the entry by the server's confirmation (RFC 9111, section 3.2); `None` if it confirms
     /// another response.
-    pub(super) fn confirmed(mut self, headers: &HeaderMap, asked: u64, now: u64) -> Option<Entry> {
+    pub(super) fn confirmed(
+        mut self,
+        question: &Question,
+        headers: &HeaderMap,
+        (asked, now): (u64, u64),
+    ) -> Option<Entry> {
         let opaque = |map: &HeaderMap| {
             map.get(ETAG)
                 .map(|tag| tag.as_bytes().strip_prefix(b"W/").unwrap_or(tag.as_bytes()).to_vec())
@@ -291,6 +308,8 @@ impl Entry {
         }
         let directives = Directives::of(self.headers.get_all(CACHE_CONTROL));
         self.freshness = Freshness::of(&directives, &self.headers, asked, now);
+        // What no field can select is not stored again: see `is_storable`.
+        self.vary = vary(&self.headers, &question.headers).unwrap_or_default();
         Some(self)
     }
 
@@ -298,6 +317,7 @@ impl Entry {
     fn is_storable(&self) -> bool {
         !Directives::of(self.headers.get_all(CACHE_CONTROL)).no_store
             && !self.headers.contains_key(SET_COOKIE)
+            && vary(&self.headers, &HeaderMap::new()).is_some()
     }
 
     fn has_validator(&self) -> bool {
@@ -318,7 +338,7 @@ impl ResponseCache {
         self.forget_variant(question);
         let size = entry.size();
         if entry.is_storable() && size <= self.max / 2 && self.reserve(size) {
-            self.put(question.key, entry.clone());
+            self.put(question.key, entry.clone(), question.changes);
         }
     }
 }

@@ -64,7 +64,7 @@ impl Sender {
         let (head, body) = response.into_parts();
         // It records its end, before the stored body is recorded.
         drop(body);
-        if let Some(entry) = stale.confirmed(&head.headers, asked, now()) {
+        if let Some(entry) = stale.confirmed(&question, &head.headers, (asked, now())) {
             cache.update(&question, &entry);
             return serve(entry, CacheUse::Confirmed, exchange);
         }

@@ -5,6 +5,7 @@
 //! any clock: a live run uses the machine's, a recorded run its virtual one.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +28,16 @@ pub(super) struct Rates {
     is_on: bool,
     buckets: Mutex<Buckets>,
     /// The requests that wait for their turn stand in line: one for each host if hosts have a rate.
-    lines: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    lines: Mutex<HashMap<String, Arc<Line>>>,
+}
+
+/// The requests that wait for their turn.
+#[derive(Debug, Default)]
+struct Line {
+    /// Held by the first one.
+    first: tokio::sync::Mutex<()>,
+    /// Whether the first one had its turn and no slot.
+    lacks_slot: AtomicBool,
 }
 
 impl Rates {
@@ -52,8 +62,14 @@ impl Rates {
             return slot(exchange, slots).await;
         }
         let line = self.line(host);
-        let Ok(_first) = timeout_at(exchange.deadline, line.lock()).await else {
-            return Err(exchange.limit_error(self.buckets().line_limit()));
+        // Without it, the deadline has passed.
+        let first = timeout_at(exchange.deadline, line.first.lock()).await.ok();
+        let Some(_first) = first.filter(|_| Instant::now() < exchange.deadline) else {
+            let limit = match line.lacks_slot.load(Ordering::Relaxed) {
+                true => Limit::HttpConcurrent,
+                false => self.buckets().line_limit(),
+            };
+            return Err(exchange.limit_error(limit));
         };
         loop {
             let (at, limit) = self.buckets().next(host, self.now());
@@ -61,7 +77,9 @@ impl Rates {
             if at > exchange.deadline {
                 return Err(exchange.limit_error(limit));
             }
+            line.lacks_slot.store(false, Ordering::Relaxed);
             sleep_until(at).await;
+            line.lacks_slot.store(slots.available_permits() == 0, Ordering::Relaxed);
             let slot = slot(exchange, slots).await?;
             // Another host's request may have taken the run's turn while this one waited.
             let (now, mut buckets) = (self.now(), self.buckets());
@@ -89,7 +107,7 @@ impl Rates {
         Ok(at)
     }
 
-    fn line(&self, host: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn line(&self, host: &str) -> Arc<Line> {
         let name = if self.buckets().per_host.is_some() { host } else { "" };
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() >= MANY_HOSTS {

@@ -438,7 +438,8 @@ fn folders_swapped_after_the_grant_are_refused() {
     let host = dir.path().canonicalize().unwrap();
     let found = rustix::fs::stat(&host).unwrap();
     let open = |inode| {
-        let resolved = Some(HostFolder { spelling: host.clone(), device: found.st_dev, inode });
+        let resolved =
+            Some(HostFolder { spelling: host.clone(), device: found.st_dev, inode, born: None });
         OpenMount::open(
             &Mount { resolved, ..Mount::new("/workspace", &host, MountMode::Write) },
             &GuardedPaths::default(),

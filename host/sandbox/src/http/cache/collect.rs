@@ -37,7 +37,8 @@ pub(crate) fn collect(
         return Response::from_parts(parts, body);
     };
     let pending = Pending { cache: cache.clone(), reserved: entry.size() };
-    let collected = Collected { key: question.key, entry, body: BytesMut::new(), pending };
+    let Question { key, changes, .. } = *question;
+    let collected = Collected { key, changes, entry, body: BytesMut::new(), pending };
     Response::from_parts(
         parts,
         Collecting { inner: body, collected: Some(collected) }.boxed_unsync(),
@@ -47,6 +48,7 @@ pub(crate) fn collect(
 /// What has been read of a response that is to be stored.
 struct Collected {
     key: Key,
+    changes: u64,
     entry: Entry,
     body: BytesMut,
     pending: Pending,
@@ -81,7 +83,7 @@ impl Collected {
         // The bytes now belong to the entry.
         self.pending.reserved = 0;
         let entry = Entry { body: self.body.split().freeze(), ..self.entry };
-        self.pending.cache.put(self.key, entry);
+        self.pending.cache.put(self.key, entry, self.changes);
     }
 }
 

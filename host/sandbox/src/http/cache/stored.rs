@@ -53,7 +53,7 @@ impl ResponseCache {
             let age = now.checked_sub(entry.freshness.received);
             let size = entry.size();
             if age.is_some_and(|age| age < keep) && size <= max && cache.reserve(size) {
-                cache.put(key, entry);
+                cache.put(key, entry, 0);
             }
         }
         cache

@@ -132,6 +132,8 @@ async fn fresh_responses_are_reused_and_recorded_as_cached() {
     let sent = (Some(200), None);
     assert_eq!(cached, [sent, (Some(200), Some(CacheUse::Fresh)), sent]);
     assert_eq!((log[1].received, log[1].error.clone()), (1, None));
+    // Of two responses, one byte each, that were received.
+    assert_eq!(sender.usage(), (0, 2));
     // A reused response is a use of the grant.
     assert_eq!(sender.uses().len(), 1);
 }
@@ -299,6 +301,37 @@ async fn responses_that_vary_are_kept_apart() {
     assert_eq!(ask("en", "a").await, "2");
     assert_eq!(with_fields(&sender, &origin, &[("accept", "x")]).await.unwrap().1, "4");
     assert_eq!(origin.requests(), 4);
+}
+
+#[tokio::test]
+async fn a_confirmation_decides_which_requests_get_the_response() {
+    for (vary, expected) in [("x-key", ["1", "1", "3"]), ("*", ["1", "1", "3"])] {
+        let origin = Origin::new(move |head, number| match head.contains("if-none-match") {
+            true => format!(
+                "HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\ncache-control: max-age=60\r\nvary: {vary}\r\n\r\n"
+            ),
+            false => format!("etag: \"1\"\n\n{number}"),
+        })
+        .await;
+        let sender = sender_to(&origin);
+        let mut bodies = Vec::new();
+        for key in ["a", "a", "b"] {
+            bodies.push(with_fields(&sender, &origin, &[("x-key", key)]).await.unwrap().1);
+        }
+        assert_eq!(bodies, expected, "vary: {vary}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_is_read_while_its_url_changes_is_not_stored() {
+    let origin = Origin::with("cache-control: max-age=60").await;
+    let sender = sender_to(&origin);
+    let url = origin.server.url("/");
+    let before = sender.send(request("GET", &url, full("")), Timeouts::default()).await.unwrap();
+    exchange(&sender, request("POST", &url, full("x"))).await.unwrap();
+    assert_eq!(before.into_body().collect().await.unwrap().to_bytes(), "1");
+    assert_eq!(get(&sender, &url).await, Ok((200, "3".into())));
+    assert_eq!(get(&sender, &url).await, Ok((200, "3".into())));
 }
 
 #[tokio::test]
@@ -516,6 +549,29 @@ async fn bytes_and_entries_are_bounded() {
     assert_eq!(origin.requests(), before);
     get(&sender, &origin.server.url("/small?0")).await.unwrap();
     assert_eq!(origin.requests(), before + 1);
+    // At most 16 responses of one URL differ by `Vary`.
+    let varying = Origin::with("cache-control: max-age=60\nvary: x-plan").await;
+    let sender = sender_to(&varying);
+    for plan in 0..17 {
+        let plan = plan.to_string();
+        with_fields(&sender, &varying, &[("x-plan", plan.as_str())]).await.unwrap();
+    }
+    for (plan, expected) in [("16", "17"), ("1", "2"), ("0", "18")] {
+        let answer = with_fields(&sender, &varying, &[("x-plan", plan)]).await.unwrap();
+        assert_eq!(answer.1, expected);
+    }
+}
+
+#[tokio::test]
+async fn stored_responses_wait_for_no_turn() {
+    let origin = Origin::with("cache-control: max-age=60").await;
+    let mut capabilities = loopback(origin.server.port);
+    capabilities.limits.set(Limit::HttpRate, 1);
+    let sender = caching(&capabilities, &cache());
+    for _ in 0..3 {
+        assert_eq!(get(&sender, &origin.server.url("/")).await, Ok((200, "1".into())));
+    }
+    assert_eq!(sender.hit(), None);
 }
 
 #[tokio::test]

@@ -75,6 +75,24 @@ async fn hosts_do_not_wait_for_each_other() {
 }
 
 #[tokio::test]
+async fn requests_that_wait_for_another_one_name_the_limit_that_delays_them() {
+    // It never answers.
+    let server = Server::tcp(|stream| async {
+        let _open = stream;
+        future::pending().await
+    })
+    .await;
+    let limits = [(Limit::HttpRate, 60_000), (Limit::HttpConcurrent, 1), (Limit::HttpTotal, 1_000)];
+    let sender = rated(server.port, &limits);
+    let url = server.url("/");
+    let all = future::join_all((0..3).map(async |_| hit(get(&sender, &url).await))).await;
+    assert_eq!(all[0], Limit::HttpTotal);
+    // The second one may get the slot in its last moment.
+    assert!([Limit::HttpTotal, Limit::HttpConcurrent].contains(&all[1]), "{all:?}");
+    assert_eq!(all[2], Limit::HttpConcurrent);
+}
+
+#[tokio::test]
 async fn a_rate_without_a_burst_allows_nothing() {
     let server = Server::web().await;
     let sender = rated(server.port, &[(Limit::HttpRate, FAST), (Limit::HttpBurst, 0)]);
