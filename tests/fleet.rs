@@ -155,8 +155,17 @@ impl Fleet {
     pub fn worker(&self, name: &str, args: &[&str]) -> Worker {
         let (url, identity) = (self.url(), self.identity(name));
         let fleet = ["--nats", &url, "--nats-identity", &identity, "--slots", "4"];
-        let mut command = self.place.server("worker", &[&fleet[..], args].concat());
-        self.started(name, &mut command)
+        let fleet = [&fleet[..], &["--log", "warn,skillhost_fleet=info"]].concat();
+        let mut command = self.place.server("worker", &[&fleet, args].concat());
+        let worker = self.started(name, &mut command);
+        if args.contains(&"--sessions") {
+            let lines = |text: &str| worker.log().matches(text).count();
+            until("the worker offers places", || {
+                let offers = lines("offering places for sessions");
+                offers > 0 && offers == lines("serving a tenant")
+            });
+        }
+        worker
     }
 
     pub fn started(&self, name: &str, command: &mut Command) -> Worker {
@@ -220,6 +229,15 @@ impl Fleet {
             let context = async_nats::jetstream::new(self.connect("api").await);
             let subject = subject.to_owned();
             context.publish(subject, value.to_string().into()).await.unwrap().await.unwrap();
+        });
+    }
+
+    /// Deletes a subject of the tenant `default`, as a broker that loses it.
+    pub fn forget(&self, stream: &str, subject: &str) {
+        block_on(async {
+            let context = async_nats::jetstream::new(self.connect("api").await);
+            let stream = context.get_stream(stream).await.unwrap();
+            stream.purge().filter(subject).await.unwrap();
         });
     }
 

@@ -92,6 +92,21 @@ fn every_language_sees_the_documented_machine() {
 }
 
 #[test]
+fn every_language_keeps_the_owner_of_files_and_refuses_any_other() {
+    let file = "touch /tmp/mine";
+    let python = "import os\nfor owner in ((1000, -1), (-1, 1000), (0, -1), (1000, 0)):\n    try:\n        os.chown(\"/tmp/mine\", *owner)\n        print(\"kept\")\n    except PermissionError:\n        print(\"refused\")";
+    let javascript = "const fs = require(\"fs\"); const open = fs.openSync(\"/tmp/mine\");
+        for (const owner of [[1000, -1], [-1, 1000], [0, -1], [1000, 0]]) {
+            const all = [() => fs.chownSync(\"/tmp/mine\", ...owner), () => fs.lchownSync(\"/tmp/mine\", ...owner), () => fs.fchownSync(open, ...owner)];
+            const codes = all.map((call) => { try { call(); return \"kept\"; } catch (error) { return error.code; } });
+            console.log(new Set(codes).size === 1 && codes[0].replace(\"EPERM\", \"refused\"));
+        }";
+    let expected = ["kept", "kept", "refused", "refused"];
+    assert_eq!(lines(format!("{file}; python3 -c '{python}'")), expected);
+    assert_eq!(lines(format!("{file}; node -e '{javascript}'")), expected);
+}
+
+#[test]
 fn commands_that_start_python_exist_only_if_it_may_start() {
     let look = "command -v pip pip3 uv uvx; which pip uv; ls /usr/bin | grep -E '^(pip3?|uvx?)$'";
     let found = ["/usr/bin/pip", "/usr/bin/pip3", "/usr/bin/uv", "/usr/bin/pip", "/usr/bin/uv"];

@@ -4,6 +4,7 @@
 mod bounds;
 mod cached;
 mod commands;
+mod disk;
 mod identities;
 mod runs;
 mod sandboxd;

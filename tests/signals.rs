@@ -395,3 +395,18 @@ fn input_arrives_complete() {
     assert_eq!(wait(&mut child).code(), Some(0));
     assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
 }
+
+#[test]
+fn a_compiler_works_under_hard_limits_below_its_own() {
+    let machine = Machine::new();
+    std::fs::remove_file(machine.fixture.path("cache/skillhost/components")).unwrap();
+    machine.fixture.replace_component(&crate::handwritten_components::long_function(200));
+    let command = machine.command(&[], &[]);
+    let mut limited = Command::new("prlimit");
+    limited.args(["--fsize=1073741824", "--core=0", "--cpu=60"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
+    let output = limited.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}

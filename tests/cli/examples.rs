@@ -177,7 +177,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 53] = [
+const NOT_RUN: [(&str, &str); 54] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -236,6 +236,7 @@ const NOT_RUN: [(&str, &str); 53] = [
     ("skillhost session exec $(cat id) -- python3 check.py --all", A_SERVER),
     ("skillhost session exec $(cat id) --stdin - -- bash < commands.sh", A_SERVER),
     ("skillhost session put $(cat id) data.csv input/data.csv", A_SERVER),
+    ("skillhost session watch $(cat id)", A_SERVER),
     ("skillhost session diff $(cat id)", A_SERVER),
     ("skillhost session apply $(cat id) --to .", A_SERVER),
     ("skillhost session fork $(cat id)", A_SERVER),

@@ -9,6 +9,7 @@ use super::disks::Disks;
 use super::{Fleet, shell, until};
 use crate::cli::skipped;
 use crate::mcp::TRUSTED;
+use crate::run_api::ApiServer;
 
 /// The signed ends of all runs.
 fn ends(fleet: &Fleet) -> Vec<Value> {
@@ -17,7 +18,7 @@ fn ends(fleet: &Fleet) -> Vec<Value> {
 }
 
 /// Waits until a run prints this.
-fn prints(server: &crate::run_api::ApiServer, id: &str, text: &str) {
+fn prints(server: &ApiServer, id: &str, text: &str) {
     until(text, || server.get(&format!("/v1/runs/{id}/stdout")).text().contains(text));
 }
 
@@ -85,6 +86,30 @@ fn a_worker_whose_disk_is_full_leaves_its_runs_to_others() {
     }
     until("the records of the ends are written", || ends(&fleet).len() == 2);
     assert!(ends(&fleet).iter().all(|end| end["worker"] == "two"), "{:?}", ends(&fleet));
+}
+
+#[test]
+fn a_broker_accepts_tenants_whose_quotas_exceed_its_disk_and_keeps_their_files_when_it_restarts() {
+    let mut fleet = Fleet::prepared(1, &["--worker", "one"]);
+    let store = fleet.folder().join("broker/store-1");
+    let Some(disks) = Disks::new(&[(store, 64)]) else {
+        return skipped("the kernel refuses mounts");
+    };
+    fleet.disks = Some(disks);
+    fleet.start_broker(0);
+    // The default quota is 1 GiB.
+    let server = fleet.api(&[]);
+    let _one = fleet.worker("one", &[]);
+    let run = |command: &str| server.submit(&shell(command));
+    let id = run("for ((i = 0; i < 4000; i++)); do echo line; done");
+    let result = server.result(&id);
+    assert_eq!(result["run"]["status"], "succeeded", "{result}");
+    fleet.stop_broker(0);
+    fleet.start_broker(0);
+    until("the server has reached the broker again", || {
+        server.get(&format!("/v1/runs/{id}/result")).status == 200
+    });
+    assert_eq!(server.result(&id), result);
 }
 
 #[test]
@@ -255,8 +280,14 @@ fn an_end_that_the_brokers_lose_is_restored_when_the_run_is_submitted_again() {
         "worker": "one", "token": "0".repeat(32), "message": 1, "delivery": 1, "started": 0,
         "is_final": false, "is_cancelled": false,
     });
-    for (key, state) in [("first", json!("queued")), ("second", json!({ "running": claim }))] {
-        let run = shell("echo $RANDOM");
+    let long = "for ((i = 0; i < 4000; i++)); do echo \"line $RANDOM\"; done";
+    let short = "echo $RANDOM";
+    for (key, state, command) in [
+        ("first", Some(json!("queued")), short),
+        ("second", Some(json!({ "running": claim })), long),
+        ("third", None, short),
+    ] {
+        let run = shell(command);
         let post = || {
             let headers = [("Idempotency-Key", key)];
             let body = run.to_string();
@@ -270,14 +301,100 @@ fn an_end_that_the_brokers_lose_is_restored_when_the_run_is_submitted_again() {
         });
         // What a broker has lost is as if it had never been written.
         let subject = format!("skillhost.run.default.{id}");
-        let mut record = fleet.stored("skillhost-runs-default", &subject)[0].clone();
-        record["state"] = state;
-        fleet.write(&subject, &record);
+        match state {
+            Some(state) => {
+                let mut record = fleet.stored("skillhost-runs-default", &subject)[0].clone();
+                record["state"] = state;
+                fleet.write(&subject, &record);
+            }
+            None => {
+                fleet.forget("skillhost-runs-default", &subject);
+                assert_eq!(server.get(&format!("/v1/runs/{id}")).status, 404);
+            }
+        }
         assert_eq!(post().json()["id"], json!(id));
-        assert_eq!(server.result(&id), before, "it has the end that it had");
+        let after = server.result(&id);
+        assert_eq!(after["run"], before["run"], "it has the end that it had");
+        // The record of the end has no output. A blob is still there.
+        assert_eq!(after["outcome"], Value::Null);
+        let whole = server.get(&format!("/v1/runs/{id}/stdout")).text();
+        let stdout = &before["outcome"]["stdout"];
+        assert_eq!(json!(whole), if command == long { stdout.clone() } else { json!("") });
     }
     let attempts: Vec<_> = ends(&fleet).iter().map(|end| end["attempt"].clone()).collect();
-    assert_eq!(attempts, [1, 1], "neither is executed again");
+    assert_eq!(attempts, [1, 1, 1], "none is executed again");
+}
+
+#[test]
+fn a_run_whose_worker_and_message_are_gone_is_executed_when_it_is_submitted_again() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let id = submit_under_a_key(&server, &shell("echo done"));
+    let subject = format!("skillhost.run.default.{id}");
+    let mut record = fleet.stored("skillhost-runs-default", &subject)[0].clone();
+    record["attempts"] = json!(1);
+    record["state"] = json!({ "running": {
+        "worker": "two", "token": "0".repeat(32), "message": 1, "delivery": 1, "started": 0,
+        "is_final": false, "is_cancelled": false,
+    }});
+    fleet.write(&subject, &record);
+    super::block_on(async {
+        let context = async_nats::jetstream::new(fleet.connect("api").await);
+        context.get_stream("skillhost-queue-default").await.unwrap().purge().await.unwrap();
+    });
+    let _worker = fleet.worker("one", &[]);
+    assert_eq!(submit_under_a_key(&server, &shell("echo done")), id);
+    assert_eq!(server.result(&id)["outcome"]["stdout"], "done\n");
+    until("the end is recorded", || ends(&fleet).len() == 1);
+    assert_eq!(ends(&fleet)[0]["attempt"], 2);
+}
+
+#[test]
+fn a_run_in_progress_is_not_executed_twice_whatever_is_in_the_queue() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one", "--worker", "two"]);
+    let (server, tenants) = fleet.api_for("a", "quotas: { running: 2 }");
+    let tenants = tenants.each_ref().map(String::as_str);
+    let one = fleet.worker("one", &tenants);
+    let run = shell("echo started; sleep 4");
+    let id = submit_under_a_key(&server, &run);
+    prints(&server, &id, "started");
+    assert_eq!(submit_under_a_key(&server, &run), id, "its worker has it");
+    let copies = |count: u64| {
+        super::block_on(async {
+            let context = async_nats::jetstream::new(fleet.connect_to("a", "api").await);
+            let stream = context.get_stream("skillhost-queue-a").await.unwrap();
+            for _ in 0..count {
+                let job = json!({ "version": 1, "run": id }).to_string();
+                let sent = context.publish("skillhost.queue.a.small", job.into()).await.unwrap();
+                sent.await.unwrap();
+            }
+            stream.get_info().await.unwrap().state
+        })
+    };
+    assert_eq!(copies(0).last_sequence, 1, "no copy was needed");
+    // The worker that executes the run leaves the others' places alone, and so does another worker.
+    copies(4);
+    let began = Instant::now();
+    let next = server.submit(&shell("echo next"));
+    assert_eq!(server.result(&next)["outcome"]["stdout"], "next\n");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    let _two = fleet.worker("two", &tenants);
+    copies(4);
+    assert_eq!(server.result(&id)["run"]["status"], "succeeded", "{}", one.log());
+    until("the queue is empty", || copies(0).messages == 0);
+    until("the ends are recorded", || fleet.stored("skillhost-audit-a", ">").len() == 2);
+    for end in fleet.stored("skillhost-audit-a", ">") {
+        let end: Value = serde_json::from_str(end["payload"].as_str().unwrap()).unwrap();
+        assert_eq!(end["attempt"], 1, "{end}");
+    }
+}
+
+/// Submits a run under the same key as the last one, and returns its id.
+fn submit_under_a_key(server: &ApiServer, run: &Value) -> String {
+    let headers = [("Idempotency-Key", "key")];
+    let answer =
+        server.call_as(&server.token, "POST", "/v1/runs", &headers, run.to_string().as_bytes());
+    answer.json()["id"].as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn a_result_that_no_worker_of_the_tenant_signed_is_refused() {
     let fleet = Fleet::new(&["--worker", "one", "--worker", "two"]);
     let server = fleet.api(&[]);
     let _worker = fleet.worker("one", &[]);
-    let id = server.submit(&shell("echo true"));
+    let id = server.submit(&shell("echo out"));
     server.result(&id);
     let record = fleet.stored("skillhost-runs-default", &format!("skillhost.run.default.{id}"));
     // With the key of a worker at the broker, which may write runs.
@@ -209,9 +209,17 @@ fn a_result_that_no_worker_of_the_tenant_signed_is_refused() {
     let untrusted = (502, "result-untrusted".to_owned());
     let mut forged = record[0].clone();
     let payload = forged["state"]["ended"]["payload"].as_str().unwrap().to_owned();
-    forged["state"]["ended"]["payload"] = json!(payload.replace("true", "fals"));
+    let changed = payload.replace("\"exit_code\":0", "\"exit_code\":1");
+    assert_ne!(changed, payload);
+    forged["state"]["ended"]["payload"] = json!(changed);
     write(&forged);
     assert_eq!(answer(), untrusted, "a changed payload");
+    let mut forged = record[0].clone();
+    let inline = forged["state"]["ended"]["inline"].as_object_mut().unwrap();
+    let stdout = inline.values_mut().find(|bytes| **bytes == "out\n").unwrap();
+    *stdout = json!("changed\n");
+    write(&forged);
+    assert_eq!(answer(), untrusted, "changed output");
     let key = skillhost_ledger::receipt::key::SigningKey::generate();
     let text = [b"skillhost run end v1\n", payload.as_bytes()].concat();
     use base64::Engine as _;
@@ -274,14 +282,61 @@ fn large_and_foreign_messages_do_no_harm() {
     ] {
         assert!(!send(name, &subject, bytes), "{subject} takes {bytes} bytes");
     }
-    // What is no job, or of another version, is left; runs go on.
+    // What is no job is dropped. A job of another version, and one whose record cannot be read, are left
+    // to other workers. Runs go on.
     assert!(send("api", "skillhost.queue.default.small", 10));
     assert!(send("one", &format!("skillhost.run.default.{id}"), 10));
     assert_eq!(server.get(&format!("/v1/runs/{id}")).code(), "result-untrusted");
     assert_eq!(server.get("/v1/runs").json()["runs"], json!([]), "it hides no other run");
-    let _worker = fleet.worker("one", &[]);
+    for job in [json!({ "version": 1, "run": id }), json!({ "version": 2, "runs": [id] })] {
+        fleet.write("skillhost.queue.default.small", &job);
+    }
+    let worker = fleet.worker("one", &[]);
     let run = server.submit(&shell("echo on"));
     assert_eq!(server.result(&run)["outcome"]["stdout"], "on\n");
+    for line in ["is no job", "left a job to other workers", "cannot drive a run"] {
+        until(line, || worker.log().contains(line));
+    }
+    until("two jobs are left", || fleet.count("skillhost-queue-default") == 2);
+}
+
+#[test]
+fn the_record_of_all_runs_has_no_output() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    let id = server.submit(&shell("echo word-$((40 + 2)); echo word-$((40 + 2)) >&2"));
+    let result = server.result(&id);
+    for stream in ["stdout", "stderr"] {
+        assert_eq!(result["outcome"][stream], "word-42\n", "{result}");
+    }
+    until("the record of the end is written", || fleet.count("skillhost-audit-default") == 1);
+    let stored = fleet.stored("skillhost-audit-default", ">")[0].to_string();
+    // Which also verifies it.
+    for text in [stored, fleet.command(&["audit"])] {
+        assert!(text.contains(&id) && !text.contains("word-"), "{text}");
+    }
+    assert_eq!(server.result(&id), result);
+}
+
+#[test]
+fn a_worker_writes_the_record_of_a_cancelled_run_that_the_server_did_not_write() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let id = server.submit(&shell("echo x"));
+    let cancelled = server.call("POST", &format!("/v1/runs/{id}/cancel"), &Value::Null);
+    assert_eq!(cancelled.json()["status"], "cancelled");
+    // As if the server had been killed before it wrote the record.
+    block_on(async {
+        let context = jetstream::new(fleet.connect("api").await);
+        context.delete_stream("skillhost-audit-default").await.unwrap();
+    });
+    // A server that starts creates the stream again.
+    let _other = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    until("the worker has written the record", || fleet.count("skillhost-audit-default") == 1);
+    let record: Value = serde_json::from_str(fleet.command(&["audit"]).trim()).unwrap();
+    assert_eq!((&record["run"], &record["worker"]), (&json!(id), &json!("api")));
 }
 
 #[test]

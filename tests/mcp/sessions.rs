@@ -7,13 +7,16 @@ use super::{NEW, OLD, Place, answer_text, becomes};
 
 const START: [&str; 5] =
     ["discover_skills", "activate_skill", "read_skill_file", "run_skill", "deactivate_skill"];
-const ALL: [&str; 7] = [
+const ALL: [&str; 10] = [
     "create_session",
     "run_in_session",
     "read_session_file",
     "write_session_file",
     "list_session_files",
     "diff_session",
+    "fork_session",
+    "snapshot_session",
+    "restore_session",
     "end_session",
 ];
 const ON: &[&str] = &["--session-tools"];
@@ -76,6 +79,63 @@ fn an_agent_works_in_a_session_from_its_beginning_to_its_end() {
     let left = std::fs::read_dir(place.user.home().join(".local/state/skillhost")).unwrap();
     let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name == "tenants"), "{names:?}");
+}
+
+#[test]
+fn an_agent_denies_its_session_what_a_task_does_not_need() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, ON);
+    agent.call("activate_skill", json!({ "name": "writer" }));
+    let create = |deny: Value| json!({ "skills": ["writer"], "files": { "a": "x" }, "deny": deny });
+    let id = created(&agent.call("create_session", create(json!(["Write"]))));
+    let command = "cat a; touch b || echo denied";
+    let ran = agent.call("run_in_session", json!({ "session": id, "command": command }));
+    assert_eq!(ran["structuredContent"]["stdout"], "xdenied\n", "{ran}");
+    let write = json!({ "session": id, "path": "a", "content": "y" });
+    assert_eq!(agent.call("write_session_file", write)["isError"], true);
+    let refused = agent.call("create_session", create(json!(["Write("])));
+    assert!(answer_text(&refused).contains("policy.deny[0]"), "{refused}");
+}
+
+#[test]
+fn an_agent_tries_something_in_a_fork_and_goes_back_to_a_snapshot() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, ON);
+    agent.call("activate_skill", json!({ "name": "writer" }));
+    let files = json!({ "notes": "first\n" });
+    let made = agent.call("create_session", json!({ "skills": ["writer"], "files": files }));
+    let id = created(&made);
+    let mut call = |tool: &str, session: &str, more: Value| {
+        let mut input = more;
+        input["session"] = json!(session);
+        agent.call(tool, input)
+    };
+    let notes = json!({ "path": "notes" });
+    let taken = call("snapshot_session", &id, json!({}));
+    assert_eq!(taken["structuredContent"]["files"], 1, "{taken}");
+    let snapshot = taken["structuredContent"]["snapshot"].clone();
+    call("run_in_session", &id, json!({ "command": "echo second >> notes; touch other" }));
+    let fork = created(&call("fork_session", &id, json!({})));
+    assert_ne!(fork, id);
+    call("run_in_session", &fork, json!({ "command": "echo third >> notes" }));
+    let read = |answer: &Value| answer_text(answer);
+    assert_eq!(read(&call("read_session_file", &fork, notes.clone())), "first\nsecond\nthird\n");
+    assert_eq!(read(&call("read_session_file", &id, notes.clone())), "first\nsecond\n");
+    let both = call("diff_session", &fork, json!({ "accept": true, "drop": true }));
+    assert_eq!(both["isError"], true, "{both}");
+    let dropped = read(&call("diff_session", &fork, json!({ "drop": true })));
+    assert!(dropped.contains("+third"), "{dropped}");
+    assert_eq!(read(&call("read_session_file", &fork, notes.clone())), "first\n");
+    assert_eq!(read(&call("restore_session", &id, json!({ "snapshot": snapshot }))), "restored");
+    assert_eq!(read(&call("list_session_files", &id, json!({}))), "notes  6 bytes");
+    let digest = format!("sha256:{}", "0".repeat(64));
+    for unknown in ["", "notes", &digest] {
+        let refused = call("restore_session", &id, json!({ "snapshot": unknown }));
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+    assert_eq!(read(&call("end_session", &fork, json!({}))), "ended");
+    assert_eq!(read(&call("read_session_file", &id, notes)), "first\n");
+    agent.close();
 }
 
 #[test]

@@ -84,9 +84,10 @@ impl Place {
     /// Runs a command as a reader would type it. Returns both streams, as a terminal shows them,
     /// and whether it exited with 0.
     pub fn run(&self, command: &str) -> (String, bool) {
-        let mut shell = Command::new("sh");
+        // A command that waits for a server which does not start fails too.
+        let mut shell = Command::new("timeout");
         shell
-            .arg("-c")
+            .args(["300", "sh", "-c"])
             .arg(format!(
                 "exec 2>&1\n{}",
                 command

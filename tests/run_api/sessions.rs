@@ -205,9 +205,12 @@ fn programs_run_at_once_on_the_same_files_within_one_quota() {
     let place = Place::new();
     let server = ApiServer::new(&place, &[]);
     let session = Session::create(&server, &json!({ "skills": ["writer"], "disk": 100_000 }));
-    let waits = "until [ -e go ]; do sleep 0.05; done; cat go > seen; echo done";
+    let waits = "until [ -s go ]; do sleep 0.05; done; cat go > seen; echo done";
     let waiting = session.start(&json!({ "target": { "command": waits } }));
     until(&server, &waiting, "running");
+    // A program is no run.
+    let id = waiting.rsplit('/').next().unwrap();
+    assert_eq!(server.get(&format!("/v1/runs/{id}/wait?timeout=30")).status, 404);
     assert_eq!(session.sh("echo went > go"), "");
     until(&server, &waiting, "succeeded");
     assert_eq!(session.read("seen"), "went\n");
@@ -221,6 +224,66 @@ fn programs_run_at_once_on_the_same_files_within_one_quota() {
     assert_eq!(session.run(json!({ "target": { "command": "exit 3" } }))["run"]["exit_code"], 3);
     let info = server.get(&format!("/v1/sessions/{}", session.id)).json();
     assert_eq!((&info["disk"], &info["disk_limit"]), (&json!(90_010), &json!(100_000)));
+}
+
+#[test]
+fn a_session_and_its_forks_may_not_do_what_their_policy_denies() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let policy = json!({ "deny": ["Write(kept/**)"], "limits": { "timeout": 300 } });
+    let request = json!({
+        "skills": ["writer"], "files": { "kept/in": { "content": "one\n" } }, "policy": policy,
+    });
+    let session = Session::create(&server, &request);
+    let info = server.get(&format!("/v1/sessions/{}", session.id)).json();
+    assert_eq!(info["policy"], policy);
+    let forked = session.post("fork", &json!({})).json();
+    assert_eq!(forked["policy"], policy);
+    let fork = Session { server: &server, id: forked["id"].as_str().unwrap().to_owned() };
+    for session in [&session, &fork] {
+        // Programs and requests alike.
+        assert_eq!(session.sh("cat kept/in; echo two > other"), "one\n");
+        let denied = session.run(json!({ "target": { "command": "echo two > kept/in" } }));
+        assert_eq!(denied["run"]["status"], "failed", "{denied}");
+        assert_eq!(session.put("kept/in", b"two\n").status, 403);
+        assert_eq!(session.read("kept/in"), "one\n");
+        // A program may ask for less time, and gets no more.
+        let sleeps =
+            json!({ "target": { "command": "sleep 20" }, "limits": { "timeout": 60_000 } });
+        assert_eq!(session.run(sleeps)["run"]["outcome"], "limit-hit");
+    }
+    // Who may only read sees what others wrote.
+    let read_only =
+        json!({ "skills": ["writer"], "files": request["files"], "policy": { "deny": ["Write"] } });
+    let read_only = Session::create(&server, &read_only);
+    assert_eq!(read_only.sh("cat kept/in; touch kept/new || ls kept"), "one\nin\n");
+    // Bits of permission would be seen by others.
+    assert_eq!(read_only.sh("chmod 000 kept/in 2> /dev/null || echo denied"), "denied\n");
+    assert!(read_only.changed().is_empty());
+    // Without the policy, the skill may.
+    let free =
+        Session::create(&server, &json!({ "skills": ["writer"], "files": request["files"] }));
+    free.sh("echo two > kept/in; sleep 0.4");
+    for (policy, says) in [
+        (json!({ "deny": ["Write("] }), "policy.deny[0]"),
+        (json!({ "deny": ["Read", "Fly"] }), "policy.deny[1]"),
+        (json!({ "deny": vec!["Read"; 65] }), "64 entries"),
+        (json!({ "deny": ["x".repeat(1025)] }), "1024 bytes"),
+        // Thousands of patterns, compiled for each program.
+        (
+            json!({ "deny": [format!("Read(/{}{})", "{a,b}".repeat(6), "/?".repeat(480))] }),
+            "256 wildcards",
+        ),
+        (json!({ "deny": vec![format!("Read(x{})", "/?".repeat(100)); 3] }), "256 wildcards"),
+        (json!({ "deny": ["Write", "Write(/tmp/**)"] }), "policy.deny[1]"),
+        (json!({ "deny": ["Write(/state)"] }), "/state"),
+        (json!({ "allow": ["WebFetch"] }), "allow"),
+    ] {
+        let request = json!({ "skills": ["writer"], "policy": policy });
+        let answer = server.call("POST", "/v1/sessions", &request);
+        assert_eq!(answer.status, 400, "{policy}: {}", answer.text());
+        assert!(answer.text().contains(says), "{policy}: {}", answer.text());
+    }
 }
 
 #[test]

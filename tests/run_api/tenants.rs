@@ -262,6 +262,55 @@ fn requests_that_hold_a_connection_are_counted() {
 }
 
 #[test]
+fn streams_of_all_tenants_leave_connections_to_other_requests() {
+    let place = Place::new();
+    let ((one, one_digest), (two, two_digest)) = (new_token(), new_token());
+    let quotas = "quotas: { streams: 4 }";
+    let file = tenants_file(&place, &[("one", &one_digest, quotas), ("two", &two_digest, quotas)]);
+    let args = ["--tenants", file.to_str().unwrap(), "--connections", "8"];
+    let mut server = ApiServer::new(&place, &args);
+    let ids = [&one, &two].map(|token| {
+        server.token.clone_from(token);
+        let id = server.submit(&json!({ "skill": "scribe", "target": { "script": "wait.sh" } }));
+        server.until(&id, "running");
+        id
+    });
+    let follow = |token: &str, id: &str| {
+        let mut stream = TcpStream::connect(&server.server.address).unwrap();
+        let request = format!(
+            "GET /v1/runs/{id}/logs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        (stream, &answer == b"HTTP/1.1 200")
+    };
+    let mut held = Vec::new();
+    for (token, id, streams) in [(&one, &ids[0], 4), (&two, &ids[1], 2)] {
+        for number in 0..streams {
+            let (stream, is_open) = follow(token, id);
+            assert!(is_open, "{number} of {id}");
+            held.push(stream);
+        }
+    }
+    // Six of eight: the second tenant is within its own quota.
+    let refused = server.get(&format!("/v1/runs/{}/logs", ids[1]));
+    assert_eq!((refused.status, refused.code()), (429, "too-many-streams".into()));
+    // What is answered at once finds a connection.
+    for token in [&one, &two] {
+        assert_eq!(server.call_as(token, "GET", "/v1/runs", &[], b"").status, 200);
+    }
+    server.submit(&note("x"));
+    // A place that one tenant leaves is for any.
+    drop(held.remove(0));
+    let began = Instant::now();
+    while !follow(&two, &ids[1]).1 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the stream stays open");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn written_files_requests_and_output_count_as_stored() {
     let place = Place::new();
     // A file of two to the power of its argument.
@@ -365,6 +414,35 @@ fn a_tenant_that_is_removed_loses_its_streams_and_a_locked_one_is_tried_again() 
         assert!(began.elapsed() < Duration::from_secs(20), "the state is not tried again");
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+#[test]
+fn a_removed_token_is_refused_although_the_state_of_a_new_tenant_cannot_be_opened() {
+    let place = Place::new();
+    let (server, [removed, _]) = two_tenants(&place, ["", ""]);
+    let list = |token: &str| server.call_as(token, "GET", "/v1/runs", &[], b"").status;
+    let becomes = |token: &str, status: u16| {
+        let began = Instant::now();
+        while list(token) != status {
+            assert!(began.elapsed() < Duration::from_secs(20), "the file is not read again");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    assert_eq!(list(&removed), 200);
+    let in_the_way = place.user.home().join(".local/state/skillhost/tenants/three");
+    std::fs::write(&in_the_way, "not a folder").unwrap();
+    let ((one, one_digest), (three, three_digest)) = (new_token(), new_token());
+    tenants_file(&place, &[("one", &one_digest, ""), ("three", &three_digest, "")]);
+    becomes(&one, 200);
+    assert_eq!((list(&removed), list(&three)), (401, 401));
+    // Several attempts, of which the first is reported.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!((list(&one), list(&three)), (200, 401));
+    std::fs::remove_file(&in_the_way).unwrap();
+    becomes(&three, 200);
+    assert_eq!((list(&one), list(&removed)), (200, 401));
+    let stderr = server.server.stderr_after_the_end();
+    assert_eq!(stderr.matches("left out a new tenant").count(), 1, "{stderr}");
 }
 
 #[test]

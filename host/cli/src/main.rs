@@ -8,6 +8,7 @@ mod compilation;
 mod context;
 mod error;
 mod event_loop;
+mod events;
 mod native;
 mod network;
 mod operator;

@@ -1,11 +1,9 @@
 //! What the commands of the run API share: following a run, and ending as `run` would.
 
 use std::path::Path;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use http_body_util::BodyExt as _;
 use serde_json::Value;
 use skillhost_ledger::approval::{PendingChange, apply_changes};
 use skillhost_ledger::runs::RunStatus;
@@ -16,21 +14,15 @@ use skillhost_sandbox::files::{NewEntry, OldEntry, StagedChange};
 use skillhost_server::api::types::{FileChange, FileState, RunInfo, RunResult};
 use skillhost_skill::runtime;
 
-use crate::client::{Client, ClientError, refusal};
+use crate::client::Client;
 use crate::error::{CliError, Exit};
+use crate::events::{self, Event, OnInterrupt};
 use crate::output::{self, GuestOutput};
 
-/// How often a lost stream is continued before the client gives up.
-const RETRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_secs(1);
-/// The most bytes of one event: the server sends 32 KiB, which JSON may escape.
-const EVENT: usize = 1 << 20;
 /// The most bytes of a file that a run wrote.
 const FILE: usize = 256 << 20;
 /// The most bytes of files that a run wrote.
 const WRITTEN: usize = 512 << 20;
-/// The most bytes of a refusal.
-const REFUSAL: usize = 64 << 10;
 
 /// Checks that an id is one of a run, so that it cannot name another path.
 pub(crate) fn run_id(text: &str) -> Result<String, String> {
@@ -45,9 +37,6 @@ pub(crate) fn run_id(text: &str) -> Result<String, String> {
 pub(crate) fn follow(client: &Client, id: &str) -> Result<RunInfo, CliError> {
     follow_at(client, &format!("/v1/runs/{id}"), true, None)
 }
-
-/// Calls a server to end what it runs.
-type OnInterrupt<'a> = &'a dyn Fn() -> Result<(), ClientError>;
 
 /// Waits for the end of a program of a session, and prints its output meanwhile if `shows`. An
 /// interrupt of this command is passed on.
@@ -66,151 +55,25 @@ fn follow_at(
     shows: bool,
     on_interrupt: Option<OnInterrupt<'_>>,
 ) -> Result<RunInfo, CliError> {
-    let mut events = Events {
-        last: None,
-        line: Vec::new(),
-        event: String::new(),
-        data: String::new(),
-        id: String::new(),
-        shows,
-    };
-    let (mut shown, mut failures) = (GuestOutput::default(), 0);
-    loop {
-        let before = events.last.clone();
-        let streamed = client.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                () = interrupted(), if on_interrupt.is_some() => None,
-                streamed = events.stream(client, path, &mut shown) => Some(streamed),
-            }
-        });
-        let Some(streamed) = streamed else {
-            if let Some(on_interrupt) = on_interrupt {
-                on_interrupt()?;
-            }
-            continue;
-        };
-        match streamed {
-            Ok(Some(run)) => {
-                output::reset();
-                return Ok(run);
-            }
-            // The server bounds the time of a stream.
-            Ok(None) => {}
-            Err(ClientError::Other(error)) if failures < RETRIES => {
-                output::info(|| format!("the stream broke: {}", error.message));
-            }
-            Err(error) => return Err(error.into()),
-        }
-        failures = if events.last == before { failures + 1 } else { 0 };
-        if failures >= RETRIES {
-            return Err(CliError::new(Exit::Io, "the server ends the stream again and again"));
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-/// The parser of server-sent events.
-struct Events {
-    /// The id of the last complete event.
-    last: Option<String>,
-    line: Vec<u8>,
-    event: String,
-    data: String,
-    id: String,
-    /// Whether output is printed.
-    shows: bool,
-}
-
-/// Resolves when the user interrupts this command.
-async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
-    }
-}
-
-impl Events {
-    /// Reads one stream. Returns the run if it has ended.
-    async fn stream(
-        &mut self,
-        client: &Client,
-        path: &str,
-        shown: &mut GuestOutput,
-    ) -> Result<Option<RunInfo>, ClientError> {
-        self.line.clear();
-        self.event.clear();
-        self.data.clear();
-        let last = self.last.clone();
-        let headers: Vec<(&'static str, &str)> =
-            last.as_deref().map(|last| ("last-event-id", last)).into_iter().collect();
-        let path = format!("{path}/logs");
-        let answer = client.send(Method::GET, &path, &headers, None, Bytes::new()).await?;
-        let status = answer.status();
-        let mut body = answer.into_body();
-        if !status.is_success() {
-            let read = http_body_util::Limited::new(body, REFUSAL).collect().await;
-            let bytes = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            return Err(refusal(status, &bytes));
-        }
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| CliError::io("follow the run", error))?;
-            let Ok(data) = frame.into_data() else { continue };
-            for part in data.split_inclusive(|byte| *byte == b'\n') {
-                self.line.extend_from_slice(part);
-                if self.line.len() > EVENT {
-                    return Err(CliError::new(
-                        Exit::Io,
-                        "the server sent an event that is too long",
-                    )
-                    .into());
-                }
-                if part.ends_with(b"\n")
-                    && let Some(run) = self.end_of_line(shown)?
-                {
-                    return Ok(Some(run));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    fn end_of_line(&mut self, shown: &mut GuestOutput) -> Result<Option<RunInfo>, CliError> {
-        let line = std::mem::take(&mut self.line);
-        let line = String::from_utf8_lossy(&line);
-        let line = line.trim_end_matches(['\n', '\r']);
-        if line.is_empty() {
-            return self.end_of_event(shown);
-        }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "event" => self.event = value.to_owned(),
-            "data" => self.data = value.to_owned(),
-            "id" => self.id = value.to_owned(),
-            _ => {}
-        }
-        Ok(None)
-    }
-
-    fn end_of_event(&mut self, shown: &mut GuestOutput) -> Result<Option<RunInfo>, CliError> {
-        let (event, data) = (std::mem::take(&mut self.event), std::mem::take(&mut self.data));
-        let wrong = |error: serde_json::Error| CliError::io("read the output of the run", error);
-        match event.as_str() {
-            "stdout" | "stderr" => {
+    let mut shown = GuestOutput::default();
+    let wrong = |error: serde_json::Error| CliError::io("read the output of the run", error);
+    let mut on_event = |Event { name, data }: Event| {
+        match name.as_str() {
+            "stdout" | "stderr" if shows => {
                 let Output(bytes) = serde_json::from_str(&data).map_err(wrong)?;
-                match event.as_str() {
-                    _ if !self.shows => {}
+                match name.as_str() {
                     "stdout" => shown.stdout(&bytes)?,
                     _ => shown.stderr(&bytes),
                 }
-                // What was printed is not asked for again.
-                self.last = Some(self.id.clone()).filter(|id| !id.is_empty());
             }
-            "end" => return Ok(Some(serde_json::from_str(&data).map_err(wrong)?)),
+            "end" => return serde_json::from_str(&data).map(Some).map_err(wrong),
             _ => {}
         }
         Ok(None)
-    }
+    };
+    let run = events::follow(client, &format!("{path}/logs"), &mut on_event, on_interrupt)?;
+    output::reset();
+    Ok(run)
 }
 
 /// Gets the result of a run that has ended.

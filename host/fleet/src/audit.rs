@@ -1,4 +1,5 @@
-//! The record of all runs of a tenant: the signed ends in the order in which they were stored.
+//! The record of all runs of a tenant: the signed ends in the order in which they were stored, without
+//! output.
 
 use crate::broker::{Broker, unavailable};
 use crate::names;

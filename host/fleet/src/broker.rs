@@ -6,10 +6,10 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use async_nats::jetstream;
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind};
+use async_nats::jetstream::{self, consumer};
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use crate::identity::Identity;
 use crate::names;
 use crate::types::PART_BYTES;
-use skillhost_server::api::fleet::FleetError;
+use skillhost_server::api::fleet::{FleetError, RunClass};
 
 /// How long a request to a broker may take.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -323,6 +323,16 @@ impl Broker {
             to.write_all(&found).map_err(|error| unavailable(&error))?;
         }
         Ok(left == 0)
+    }
+
+    /// Returns how many runs of a class wait in the queue of a tenant, and how far it is.
+    pub(crate) async fn queue_info(
+        &self,
+        tenant: &str,
+        class: RunClass,
+    ) -> Result<consumer::Info, FleetError> {
+        let queue = self.stream(&names::queue_stream(tenant)).await?;
+        queue.consumer_info(class.name()).await.map_err(|error| unavailable(&error))
     }
 
     pub(crate) async fn stream(

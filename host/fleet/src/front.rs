@@ -1,7 +1,7 @@
 //! The queue for API servers: [`Fleet`] over the brokers. A server that is killed between two steps of a
 //! submission leaves what the next request with the same key completes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use async_nats::client::RequestErrorKind;
 use futures::StreamExt as _;
-use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
+use tokio::sync::Semaphore;
 
 use crate::broker::{Brokers, Written, unavailable};
 use crate::identity::Role;
@@ -45,6 +45,10 @@ const REPORTED: Duration = Duration::from_secs(15);
 const SILENT: Duration = Duration::from_secs(5);
 /// The most processes of workers in the metrics.
 const PROCESSES: usize = 1_000;
+/// The most lists of runs at once, and how long another one waits. Brokers cannot return a range of
+/// subjects, so each page of a list reads the subjects of all runs of the tenant, up to 100,000 at once,
+/// which takes tens of MB.
+const LISTINGS: (usize, Duration) = (2, Duration::from_secs(10));
 
 /// The queue of a fleet.
 pub struct Front {
@@ -57,6 +61,8 @@ pub struct Front {
     reports: Arc<Mutex<BTreeMap<String, (Instant, Report)>>>,
     /// The tenants whose workers are listened to, and since when.
     reporting: Mutex<HashMap<String, Instant>>,
+    /// Bounds the memory of lists.
+    listings: Semaphore,
     pub(crate) tls: Tls,
 }
 
@@ -65,7 +71,8 @@ impl Front {
     pub fn new(brokers: Brokers, settings: FleetSettings) -> Front {
         let (reports, reporting) = (Arc::default(), Mutex::default());
         let (kept, stored) = (Mutex::default(), Mutex::default());
-        Front { brokers, settings, kept, stored, reports, reporting, tls: Tls::default() }
+        let (listings, tls) = (Semaphore::new(LISTINGS.0), Tls::default());
+        Front { brokers, settings, kept, stored, reports, reporting, listings, tls }
     }
 
     /// Checks whether a process of a worker has not reported for so long that its runs are another
@@ -159,17 +166,20 @@ impl Front {
         kept.get(tenant).copied().unwrap_or_default()
     }
 
-    /// Returns the run of an idempotency key, after claiming an unused key for a new run.
+    /// Returns the run of an idempotency key and when it was submitted, after claiming an unused key for a
+    /// new run.
     async fn claim_key(
         &self,
         tenant: &str,
         (key, digest): (&str, &str),
         new: &NewFleetRun,
-    ) -> Result<Result<String, Submitted>, FleetError> {
+    ) -> Result<Result<(String, i64), Submitted>, FleetError> {
         loop {
             let (known, revision) = self.key(tenant, key).await?;
             match known {
-                Some(known) if known.digest == digest => return Ok(Ok(known.run)),
+                Some(known) if known.digest == digest => {
+                    return Ok(Ok((known.run, known.created)));
+                }
                 Some(_) => return Ok(Err(Submitted::OtherBody)),
                 None => {}
             }
@@ -182,7 +192,7 @@ impl Front {
             let bytes = record.write().map_err(FleetError::TooLarge)?;
             let broker = self.brokers.of(tenant).await?;
             match broker.put(names::key(tenant, key), bytes, Some(revision)).await? {
-                Written::At(_) => return Ok(Ok(new.id.clone())),
+                Written::At(_) => return Ok(Ok((new.id.clone(), new.now))),
                 Written::Conflict => {}
                 Written::Full => return Err(FleetError::Full),
             }
@@ -300,15 +310,18 @@ impl Fleet for Front {
         }
         match &record.state {
             RunState::Queued => {
-                // Or before it had put the run into the queue; or a broker has lost the message. A
-                // worker ignores a copy. With an id of its own, since the broker may remember that of
-                // the message that it has lost.
-                let copy = format!("{}-{}", known.run, now() / COPY.as_millis() as i64);
-                if runs.enqueue(&record, &copy).await? == Written::Full {
+                // Or before it had put the run into the queue; or a broker has lost the message.
+                if enqueue_copy(&runs, &record).await? == Written::Full {
                     return Ok(Some(Submitted::Full));
                 }
             }
-            RunState::Running(_) => {}
+            RunState::Running(_) => {
+                // Its worker may have been killed, and a broker may have lost the message since. A full
+                // queue changes nothing: the run was accepted.
+                if self.live_output(tenant, &known.run, [0, 0]).await.is_none() {
+                    enqueue_copy(&runs, &record).await?;
+                }
+            }
             // A worker was killed before it had written the record.
             RunState::Ended(end) => runs.record_end(&known.run, end).await?,
         }
@@ -324,12 +337,12 @@ impl Fleet for Front {
         }
         self.count_stored(tenant, new.request.len());
         let key = new.key.as_ref().map(|(key, digest)| (&**key, &**digest));
-        let id = match key {
+        let (id, submitted) = match key {
             Some(key) => match self.claim_key(tenant, key, new).await? {
-                Ok(id) => id,
+                Ok(claimed) => claimed,
                 Err(other) => return Ok(other),
             },
-            None => new.id.clone(),
+            None => (new.id.clone(), new.now),
         };
         let record = RunRecord {
             version: VERSION,
@@ -337,7 +350,7 @@ impl Fleet for Front {
             skill: new.skill.clone(),
             pinned: new.pinned.clone(),
             class: new.class,
-            submitted: new.now,
+            submitted,
             request: self.content(tenant, new.request.as_bytes()).await?,
             attempts: 0,
             most_attempts: self.settings.attempts,
@@ -345,6 +358,16 @@ impl Fleet for Front {
             is_metered: new.is_metered,
             state: RunState::Queued,
         };
+        if id != new.id
+            && let Some(end) = runs.recorded(&id).await?
+        {
+            // The run has ended, and a broker has lost its record.
+            let attempts = self.brokers.identity.verify(&end, tenant, &id)?.attempt;
+            runs.create(&RunRecord { attempts, state: RunState::Ended(end), ..record }).await?;
+            tracing::warn!(tenant, run = id, "the brokers had lost the record of the run");
+            runs.announce(&id, RunEvent::Ended).await;
+            return Ok(Submitted::Repeated(id));
+        }
         runs.create(&record).await?;
         match runs.enqueue(&record, &id).await? {
             // Another request with the key may have been told that the run is accepted: the next one
@@ -396,20 +419,35 @@ impl Fleet for Front {
         }))
     }
 
-    async fn ids(&self, tenant: &str) -> Result<Vec<String>, FleetError> {
+    async fn ids(
+        &self,
+        tenant: &str,
+        before: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<String>, FleetError> {
+        let listing = tokio::time::timeout(LISTINGS.1, self.listings.acquire()).await;
+        let _listing = listing
+            .map_err(|_| unavailable(&"too many lists of runs at once"))?
+            .map_err(|error| unavailable(&error))?;
         let stream = self.brokers.of(tenant).await?.stream(&names::runs_stream(tenant)).await?;
-        let subjects = stream
+        let mut subjects = stream
             .info_with_subjects(names::run(tenant, "*"))
             .await
             .map_err(|error| unavailable(&error))?;
-        let subjects: Vec<(String, usize)> =
-            subjects.try_collect().await.map_err(|error| unavailable(&error))?;
-        let mut ids: Vec<String> = subjects
-            .into_iter()
-            .filter_map(|(subject, _)| Some(subject.rsplit('.').next()?.to_owned()))
-            .collect();
-        ids.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(ids)
+        // They have no order, so all are looked at, and those that the page needs are kept.
+        let mut ids = BTreeSet::new();
+        while let Some(found) = subjects.next().await {
+            let (subject, _) = found.map_err(|error| unavailable(&error))?;
+            let Some((_, id)) = subject.rsplit_once('.') else { continue };
+            if before.is_some_and(|before| id >= before) {
+                continue;
+            }
+            ids.insert(id.to_owned());
+            if ids.len() > most {
+                ids.pop_first();
+            }
+        }
+        Ok(ids.into_iter().rev().collect())
     }
 
     async fn cancel(&self, tenant: &str, id: &str) -> Result<(), FleetError> {
@@ -507,6 +545,7 @@ impl Fleet for Front {
             serde_json::from_slice(&found.bytes).map_err(|error| wrong(&error))?;
         let list = match content {
             Content::Inline(bytes) => bytes.0,
+            Content::Digest(_) => return Err(wrong(&"it has no bytes")),
             Content::Blob(digest) => {
                 let mut list = Vec::new();
                 if !self.brokers.of(tenant).await?.read_blob(tenant, &digest, &mut list).await? {
@@ -540,10 +579,14 @@ impl Fleet for Front {
         let RunState::Ended(end) = record.state else { return Ok(None) };
         let end = self.brokers.identity.verify(&end, tenant, &run)?;
         // What names the run is not signed, and the end is.
-        match end.key.as_deref() == Some(key) {
-            true => Ok(Some((run, end.left))),
-            false => Err(FleetError::Untrusted(format!("the run {run} has another key"))),
+        if end.key.as_deref() != Some(key) {
+            return Err(FleetError::Untrusted(format!("the run {run} has another key")));
         }
+        // Of a restored end the output is lost, which is no answer for another run.
+        let FleetEnd { result, stdout, stderr } = &end.left;
+        let is_lost =
+            [result, stdout, stderr].iter().any(|content| matches!(content, Content::Digest(_)));
+        Ok((!is_lost).then_some((run, end.left)))
     }
 
     async fn charge(
@@ -631,4 +674,11 @@ impl Fleet for Front {
         );
         text
     }
+}
+
+/// Puts a run into its queue again. A worker ignores a copy of a message that was not lost.
+async fn enqueue_copy(runs: &Runs, record: &RunRecord) -> Result<Written, FleetError> {
+    // With an id of its own, since the broker may remember that of the message that it has lost.
+    let copy = format!("{}-{}", record.id, now() / COPY.as_millis() as i64);
+    runs.enqueue(record, &copy).await
 }

@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 
-use crate::types::{Bounded as _, RunEnd, SignedEnd};
+use crate::types::{Bounded as _, RunEnd, SignedEnd, take_inline};
 use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
 use skillhost_ledger::runs::RunStatus;
 use skillhost_server::api::fleet::FleetError;
@@ -175,15 +175,18 @@ impl Identity {
         Ok((own, key))
     }
 
-    /// Signs the end of a run.
+    /// Signs the end of a run. The signed text contains the digests of what the run left. The bytes
+    /// are stored with the text, but are not part of it.
     pub(crate) fn sign(&self, end: &RunEnd) -> Result<SignedEnd, String> {
-        let payload = String::from_utf8(end.write()?).map_err(|error| error.to_string())?;
+        let mut named = end.clone();
+        let inline = take_inline(&mut named.left);
+        let payload = String::from_utf8(named.write()?).map_err(|error| error.to_string())?;
         let signature = BASE64.encode(self.signing.sign(&signed(&payload)));
-        Ok(SignedEnd { payload, key: self.signing.public().id(), signature })
+        Ok(SignedEnd { payload, key: self.signing.public().id(), signature, inline })
     }
 
     /// Returns the end of a run if someone has signed it who may: a worker of the tenant, or a server
-    /// for a run that never started.
+    /// for a run that never started. Adds the bytes that are stored with the text, unless they are lost.
     pub(crate) fn verify(
         &self,
         end: &SignedEnd,
@@ -203,7 +206,7 @@ impl Identity {
         if !key.verifies(&signed(&end.payload), &signature) {
             return Err(wrong("the signature does not match"));
         }
-        let read = RunEnd::read(end.payload.as_bytes()).map_err(|error| wrong(&error))?;
+        let mut read = RunEnd::read(end.payload.as_bytes()).map_err(|error| wrong(&error))?;
         if read.tenant != tenant || read.run != run || read.worker != *profile.name {
             return Err(wrong("it is of another run"));
         }
@@ -212,10 +215,11 @@ impl Identity {
             Role::Worker => profile.serves(tenant),
             Role::Api => never_started,
         };
-        match may_sign {
-            true => Ok(read),
-            false => Err(wrong(&format!("`{}` may not end it", profile.name))),
+        if !may_sign {
+            return Err(wrong(&format!("`{}` may not end it", profile.name)));
         }
+        end.put_inline(&mut read.left).map_err(|error| wrong(&error))?;
+        Ok(read)
     }
 }
 

@@ -181,6 +181,10 @@ listen: \"{listen}:{}\"
 max_payload: 1MB
 jetstream {{
   store_dir: {}
+  # The size of the disk is the limit. Without this line, the quotas of all tenants together are limited to
+  # three quarters of what is free when the broker starts, and a broker that starts on a fuller disk does
+  # not restore the files of some tenants.
+  max_file_store: 1PB
   # With NATS 2.10 and later, let every write reach the disk before it is acknowledged:
   # sync_interval: always
 }}
@@ -321,7 +325,8 @@ mod tests {
     use crate::identity::Identity;
     use crate::types::{Bounded as _, RunEnd, SignedEnd, VERSION};
     use skillhost_ledger::runs::RunStatus;
-    use skillhost_server::api::fleet::FleetEnd;
+    use skillhost_policy::outcome::Output;
+    use skillhost_server::api::fleet::{Content, FleetEnd, FleetError};
 
     fn plan(folder: &Path) -> Plan {
         let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -447,7 +452,7 @@ mod tests {
         std::fs::write(&signers, "[").unwrap();
         api.refresh();
         let refused = api.verify(&by_one, "a", "r").unwrap_err();
-        assert!(matches!(refused, skillhost_server::api::fleet::FleetError::Unavailable(_)));
+        assert!(matches!(refused, FleetError::Unavailable(_)));
         std::fs::write(&signers, text).unwrap();
         api.refresh();
         assert!(api.verify(&by_one, "a", "r").is_ok());
@@ -487,5 +492,26 @@ mod tests {
         assert!(refused(&by_api(end()), "a", "r").contains("may not end"));
         let cancelled = RunEnd { status: RunStatus::Cancelled, attempt: 0, ..end() };
         assert!(api.verify(&by_api(cancelled), "a", "r").is_ok());
+    }
+
+    #[test]
+    fn an_end_whose_bytes_were_changed_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        plan(folder.path()).write().unwrap();
+        let identity = |name: &str| Identity::read(&folder.path().join(name)).unwrap();
+        let (api, one) = (identity("api"), identity("one"));
+        let stdout = Content::Inline(Output(b"printed".to_vec()));
+        let whole = RunEnd { left: FleetEnd { stdout, ..FleetEnd::default() }, ..end() };
+        let good = one.sign(&whole).unwrap();
+        assert!(!good.payload.contains("printed"));
+        assert_eq!(api.verify(&good, "a", "r").unwrap(), whole);
+        let mut changed = good.clone();
+        changed.inline.values_mut().for_each(|bytes| bytes.0 = b"changed".to_vec());
+        let refused = api.verify(&changed, "a", "r").unwrap_err();
+        assert!(matches!(&refused, FleetError::Untrusted(why) if why.contains("another digest")));
+        // The record of all runs is verified without them.
+        let record = api.verify(&good.without_inline(), "a", "r").unwrap();
+        let digest = skillhost_skill::runtime::digest(b"printed");
+        assert_eq!(record.left.stdout, Content::Digest(digest));
     }
 }

@@ -8,7 +8,7 @@ use crate::identity::Identity;
 use crate::names;
 use crate::types::{Bounded, Claim, Job, RunEnd, RunRecord, RunState, SignedEnd, VERSION};
 use skillhost_ledger::runs::RunStatus;
-use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, RunEvent};
+use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, RunClass, RunEvent};
 
 /// How often a change is tried again that others came before. Only a client's cancellations and another
 /// worker change a run in progress.
@@ -78,6 +78,20 @@ impl Runs {
         Ok(written)
     }
 
+    /// Checks whether a queue will never deliver a message again: the message counts as acknowledged, or the
+    /// queue is empty and has not reached it. If the run has not ended, the brokers have lost the message:
+    /// a worker acknowledges it after the end.
+    pub(crate) async fn is_forgotten(
+        &self,
+        class: RunClass,
+        message: u64,
+    ) -> Result<bool, FleetError> {
+        let info = self.broker.queue_info(&self.tenant, class).await?;
+        let is_acknowledged = info.ack_floor.stream_sequence >= message;
+        let is_unknown = info.num_pending == 0 && info.delivered.stream_sequence < message;
+        Ok(is_acknowledged || is_unknown)
+    }
+
     /// Changes a record by compare-and-set, and tries again after each concurrent change. `change`
     /// returns the new record, or `None` to leave it.
     pub(crate) async fn change(
@@ -132,29 +146,32 @@ impl Runs {
             }
             None => self.change(run, change).await,
         };
-        let made =
-            match changed {
-                Ok(made) => made,
-                // The answer may have been lost and not the write.
-                Err(error) => match self.read(run).await? {
-                    Some(Read {
-                        record: RunRecord { state: RunState::Ended(stored), .. }, ..
-                    }) if stored == *end => Change::Made,
-                    _ => return Err(error),
-                },
-            };
+        let is_stored = |record: &RunRecord| match &record.state {
+            RunState::Ended(stored) => stored.is_same(end),
+            _ => false,
+        };
+        let made = match changed {
+            Ok(made) => made,
+            // The answer may have been lost and not the write.
+            Err(error) => match self.read(run).await? {
+                Some(read) if is_stored(&read.record) => Change::Made,
+                _ => return Err(error),
+            },
+        };
         if made == Change::Refused
-            && let Some(Read { record, .. }) = self.read(run).await?
-            && record.state == RunState::Ended(end.clone())
+            && let Some(read) = self.read(run).await?
+            && is_stored(&read.record)
         {
             return Ok(Change::Made);
         }
         Ok(made)
     }
 
-    /// Writes the signed end of a run into the tenant's record of all runs, once.
+    /// Writes the signed end of a run into the tenant's record of all runs, once. Without its output,
+    /// which must expire: nothing expires there, and nothing counts towards the quota of storage.
     pub(crate) async fn record(&self, run: &str, end: &SignedEnd) -> Result<(), FleetError> {
-        let bytes = serde_json::to_vec(end).map_err(|error| unavailable(&error))?;
+        let bytes = serde_json::to_vec(&end.without_inline());
+        let bytes = bytes.map_err(|error| unavailable(&error))?;
         match self.broker.put(names::audit(&self.tenant, run), bytes, Some(0)).await? {
             // A worker before this one got as far.
             Written::At(_) | Written::Conflict => Ok(()),
@@ -181,7 +198,8 @@ impl Runs {
             .map_err(|error| FleetError::Untrusted(format!("the record of the run {run}: {error}")))
     }
 
-    /// Gives a run the end again that it has in the record of all runs.
+    /// Restores the end of a run from the record of all runs. The output, which was stored with the end, is
+    /// lost.
     pub(crate) async fn restore(&self, run: &str, end: &SignedEnd) -> Result<(), FleetError> {
         let restored = self.change(run, |record| {
             let has_ended = matches!(record.state, RunState::Ended(_));
@@ -247,7 +265,7 @@ pub(crate) fn end_without_outcome(
 pub(crate) fn digest_of(content: &Content) -> String {
     match content {
         Content::Inline(bytes) => skillhost_skill::runtime::digest(&bytes.0),
-        Content::Blob(digest) => digest.clone(),
+        Content::Blob(digest) | Content::Digest(digest) => digest.clone(),
     }
 }
 

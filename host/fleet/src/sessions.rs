@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::StatusCode;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -32,6 +32,10 @@ use skillhost_server::api::worker::WorkerHost;
 /// How long a server waits for the first offer of a place, and then for others, of which it takes the
 /// one with the fewest sessions.
 const OFFERS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(5));
+/// How long a server keeps asking when no worker offers a place, and the pause before it asks again. A
+/// worker that has just started, or has just changed brokers, cannot answer until its subscription
+/// arrives.
+const NO_OFFER: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(200));
 /// The most offers to compare.
 const COMPARED: usize = 64;
 /// How often a change is tried again that others came before, and the longest pause in between.
@@ -64,27 +68,17 @@ enum Held {
 impl FleetSessions for Front {
     async fn places(&self, tenant: &str) -> Result<Vec<SessionPlace>, FleetError> {
         let client = self.brokers.of(tenant).await?.client;
-        let inbox = client.new_inbox();
-        let mut answers =
-            client.subscribe(inbox.clone()).await.map_err(|error| unavailable(&error))?;
-        let asked = client.publish_with_reply(names::place(tenant), inbox, Default::default());
-        asked.await.map_err(|error| unavailable(&error))?;
-        let mut offers: Vec<Offer> = Vec::new();
-        while offers.len() < COMPARED {
-            let within = if offers.is_empty() { OFFERS.0 } else { OFFERS.1 };
-            let Ok(Some(answer)) = tokio::time::timeout(within, answers.next()).await else {
-                break;
-            };
-            if answer.status == Some(StatusCode::NO_RESPONDERS) {
-                break;
+        let asked = Instant::now();
+        loop {
+            let left = NO_OFFER.0.saturating_sub(asked.elapsed()).max(OFFERS.1);
+            let asking = tokio::time::timeout(left, offers(&client, tenant)).await;
+            let mut offers = asking.unwrap_or(Ok(Vec::new()))?;
+            if !offers.is_empty() || asked.elapsed() >= NO_OFFER.0 {
+                offers.sort_by_key(|offer| offer.sessions);
+                return Ok(offers.into_iter().map(|offer| offer.place).collect());
             }
-            match Offer::read(&answer.payload) {
-                Ok(offer) => offers.push(offer),
-                Err(error) => tracing::warn!(tenant, error, "ignored an offer of a place"),
-            }
+            tokio::time::sleep(NO_OFFER.1).await;
         }
-        offers.sort_by_key(|offer| offer.sessions);
-        Ok(offers.into_iter().map(|offer| offer.place).collect())
     }
 
     async fn hold_session(
@@ -286,6 +280,27 @@ impl FleetSessions for Front {
             Written::Full => Err(FleetError::Full),
         }
     }
+}
+
+/// Asks the workers for places, once.
+async fn offers(client: &async_nats::Client, tenant: &str) -> Result<Vec<Offer>, FleetError> {
+    let inbox = client.new_inbox();
+    let mut answers = client.subscribe(inbox.clone()).await.map_err(|error| unavailable(&error))?;
+    let asked = client.publish_with_reply(names::place(tenant), inbox, Default::default());
+    asked.await.map_err(|error| unavailable(&error))?;
+    let mut offers: Vec<Offer> = Vec::new();
+    while offers.len() < COMPARED {
+        let within = if offers.is_empty() { OFFERS.0 } else { OFFERS.1 };
+        let Ok(Some(answer)) = tokio::time::timeout(within, answers.next()).await else { break };
+        if answer.status == Some(StatusCode::NO_RESPONDERS) {
+            break;
+        }
+        match Offer::read(&answer.payload) {
+            Ok(offer) => offers.push(offer),
+            Err(error) => tracing::warn!(tenant, error, "ignored an offer of a place"),
+        }
+    }
+    Ok(offers)
 }
 
 /// Returns the record of a session, and its revision.

@@ -255,9 +255,9 @@ pub(crate) async fn stored(broker: &Broker, tenant: &str) -> Result<u64, FleetEr
 pub(crate) async fn depth(broker: &Broker, tenant: &str) -> Result<Depth, FleetError> {
     let mut depth = Depth::default();
     let queue = broker.stream(&names::queue_stream(tenant)).await?;
-    for class in RunClass::ALL.map(RunClass::name) {
-        let info = queue.consumer_info(class).await.map_err(|error| unavailable(&error))?;
-        depth.classes.insert(class, (info.num_pending, info.num_ack_pending as u64));
+    for class in RunClass::ALL {
+        let info = broker.queue_info(tenant, class).await?;
+        depth.classes.insert(class.name(), (info.num_pending, info.num_ack_pending as u64));
     }
     let info = queue.get_info().await.map_err(|error| unavailable(&error))?;
     if info.state.messages > 0 {

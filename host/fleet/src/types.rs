@@ -10,6 +10,7 @@ use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::outcome::Output;
 use skillhost_server::api::fleet::sessions::{FleetSession, SessionPlace};
 use skillhost_server::api::fleet::{Content, FleetEnd, RunClass};
+use skillhost_skill::runtime::digest;
 
 /// The version of these types. A worker leaves a run of another version to others.
 pub const VERSION: u32 = 1;
@@ -118,6 +119,10 @@ pub struct SignedEnd {
     pub key: String,
     /// The signature, as base64.
     pub signature: String,
+    /// The bytes that the payload names by digest, by their digest. They are not part of it because the
+    /// record of all runs is kept after they have expired.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inline: BTreeMap<String, Output>,
 }
 
 /// The end of a run.
@@ -162,7 +167,7 @@ pub struct RunEnd {
     /// The session that it was a program of. What such a program left stays with the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What it left.
+    /// What it left, by digest: [`SignedEnd::inline`] or a blob has the bytes.
     pub left: FleetEnd,
 }
 
@@ -322,10 +327,14 @@ pub trait Bounded: Serialize + DeserializeOwned {
         if bytes.len() > Self::MOST {
             return Err(format!("{} bytes are more than {}", bytes.len(), Self::MOST));
         }
-        let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        match read.version() {
-            VERSION => Ok(read),
-            other => Err(format!("its version is {other}, not {VERSION}")),
+        let wrong = |other: u32| format!("its version is {other}, not {VERSION}");
+        match serde_json::from_slice::<Self>(bytes) {
+            Ok(read) => match read.version() {
+                VERSION => Ok(read),
+                other => Err(wrong(other)),
+            },
+            // Another version may have other fields.
+            Err(error) => Err(other_version(bytes).map_or_else(|| error.to_string(), wrong)),
         }
     }
 
@@ -358,6 +367,67 @@ bounded!(Job: JOB_BYTES, RunRecord: RECORD_BYTES, RunEnd: RECORD_BYTES, KeyRecor
     KnownResult: JOB_BYTES, DeadLetter: JOB_BYTES,
     UsageRecord: USAGE_BYTES, Report: JOB_BYTES, SessionRecord: RECORD_BYTES,
     HeldSessions: RECORD_BYTES, Offer: JOB_BYTES);
+
+/// Returns the version that a value has, if it is another one than [`VERSION`].
+pub(crate) fn other_version(bytes: &[u8]) -> Option<u32> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let Versioned { version } = serde_json::from_slice(bytes).ok()?;
+    (version != VERSION).then_some(version)
+}
+
+/// Replaces the bytes of what a run left by their digests, and returns them by digest.
+pub(crate) fn take_inline(left: &mut FleetEnd) -> BTreeMap<String, Output> {
+    let mut inline = BTreeMap::new();
+    for content in contents(left) {
+        let Content::Inline(bytes) = content else { continue };
+        // What is empty is known without its bytes.
+        if bytes.0.is_empty() {
+            continue;
+        }
+        let digest = digest(&bytes.0);
+        inline.insert(digest.clone(), std::mem::take(bytes));
+        *content = Content::Digest(digest);
+    }
+    inline
+}
+
+fn contents(left: &mut FleetEnd) -> [&mut Content; 3] {
+    [&mut left.result, &mut left.stdout, &mut left.stderr]
+}
+
+impl SignedEnd {
+    /// Puts the bytes in place of their digests. What has no bytes here stays a digest.
+    pub(crate) fn put_inline(&self, left: &mut FleetEnd) -> Result<(), String> {
+        for content in contents(left) {
+            let Content::Digest(named) = &*content else { continue };
+            let Some(bytes) = self.inline.get(named) else { continue };
+            if digest(&bytes.0) != *named {
+                return Err(format!("the bytes of {named} have another digest"));
+            }
+            *content = Content::Inline(bytes.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns what was signed, without the bytes that it names.
+    pub(crate) fn without_inline(&self) -> SignedEnd {
+        SignedEnd {
+            payload: self.payload.clone(),
+            key: self.key.clone(),
+            signature: self.signature.clone(),
+            inline: BTreeMap::new(),
+        }
+    }
+
+    /// Returns whether both are the same end. One of them may have lost its bytes.
+    pub(crate) fn is_same(&self, other: &SignedEnd) -> bool {
+        (&self.payload, &self.key, &self.signature)
+            == (&other.payload, &other.key, &other.signature)
+    }
+}
 
 impl RunRecord {
     /// Returns whether a claim still holds the run.
@@ -414,6 +484,44 @@ mod tests {
         let large = Job { version: VERSION, run: "r".repeat(JOB_BYTES) };
         assert!(large.write().is_err());
         assert!(Job::read(&serde_json::to_vec(&large).unwrap()).unwrap_err().contains("bytes"));
-        assert!(Job::read(br#"{"version":1,"run":"r","more":1}"#).is_err());
+        let more = br#"{"version":1,"run":"r","more":1}"#;
+        assert!(Job::read(more).is_err() && other_version(more).is_none());
+        // Also one with other fields says which version it has.
+        let next = br#"{"version":2,"runs":["r"]}"#;
+        assert_eq!(other_version(next), Some(2));
+        assert!(Job::read(next).unwrap_err().contains("version"));
+        for none in [&b"x"[..], b"{}", br#"{"version":"2"}"#] {
+            assert_eq!(other_version(none), None);
+        }
+    }
+
+    #[test]
+    fn bytes_are_beside_the_end_and_not_in_its_record() {
+        let inline = |text: &str| Content::Inline(Output(text.into()));
+        let left = FleetEnd {
+            result: inline("the result"),
+            stdout: Content::Blob("sha256:0".into()),
+            stderr: inline(""),
+        };
+        let mut named = left.clone();
+        let end = SignedEnd {
+            payload: "{}".into(),
+            key: "k".into(),
+            signature: "s".into(),
+            inline: take_inline(&mut named),
+        };
+        assert_eq!(named.result, Content::Digest(digest(b"the result")));
+        assert_eq!((&named.stdout, &named.stderr), (&left.stdout, &left.stderr));
+        let mut read = named.clone();
+        end.put_inline(&mut read).unwrap();
+        assert_eq!(read, left);
+        let record = end.without_inline();
+        assert!(record.is_same(&end) && record != end);
+        assert!(!serde_json::to_string(&record).unwrap().contains("inline"));
+        let mut read = named.clone();
+        record.put_inline(&mut read).unwrap();
+        assert_eq!(read, named, "lost bytes stay a digest");
+        let text = serde_json::to_string(&end).unwrap();
+        assert_eq!(serde_json::from_str::<SignedEnd>(&text).unwrap(), end);
     }
 }

@@ -27,7 +27,7 @@ use crate::names;
 use crate::runs::{Change, Read as Found, Runs, digest_of, end_without_outcome, now};
 use crate::types::{
     Bounded as _, Claim, Control, DeadLetter, Job, KnownResult, LiveOutput, Offer, Report, RunEnd,
-    RunRecord, RunState, SignedEnd, VERSION,
+    RunRecord, RunState, SignedEnd, VERSION, other_version,
 };
 use crate::usage;
 use skillhost_ledger::runs::RunStatus;
@@ -54,6 +54,9 @@ const HOST_FAILED: &str = "failed";
 const FAILED: Duration = Duration::from_millis(500);
 /// The pause before a run that this worker cannot execute is offered to others.
 const NOT_HERE: Duration = Duration::from_secs(1);
+/// The pause before a run that this worker cannot read, such as one of another version, is offered to
+/// others. This worker will not be able to read it later either, and each attempt takes a place for a run.
+const UNREADABLE: Duration = Duration::from_secs(30);
 /// How long a worker whose host has failed takes no more runs of the tenant: time for others to take
 /// them. Other tenants do not wait, since a tenant may know how to make a host fail.
 const REST: Duration = Duration::from_secs(5);
@@ -112,6 +115,8 @@ struct Worker {
 #[derive(Default)]
 struct Live {
     tenant: String,
+    /// The message with which the run was claimed; 0 before.
+    message: AtomicU64,
     cancelled: CancellationToken,
     /// Whether the run ends because the worker does.
     is_drained: AtomicBool,
@@ -355,10 +360,15 @@ impl Worker {
                 }
                 Ok(None) => {
                     drop(turn);
-                    tokio::select! {
-                        () = stop.cancelled() => return,
-                        _ = queue.hints.next() => {}
-                        () = tokio::time::sleep(LOOK) => {}
+                    loop {
+                        tokio::select! {
+                            () = stop.cancelled() => return,
+                            _ = queue.hints.next() => break,
+                            () = tokio::time::sleep(LOOK) => {}
+                        }
+                        if !queue.is_empty(&tenant, class).await {
+                            break;
+                        }
                     }
                 }
                 Err(error) => {
@@ -376,9 +386,15 @@ impl Worker {
             let subscribed = async {
                 let broker = self.brokers.of(&tenant).await?;
                 let asked = broker.client.subscribe(names::place(&tenant)).await;
-                Ok::<_, FleetError>((broker, asked.map_err(|error| unavailable(&error))?))
+                let asked = asked.map_err(|error| unavailable(&error))?;
+                broker.client.flush().await.map_err(|error| unavailable(&error))?;
+                Ok::<_, FleetError>((broker, asked))
             };
-            match subscribed.await {
+            let subscribed = tokio::select! {
+                () = stop.cancelled() => return,
+                subscribed = subscribed => subscribed,
+            };
+            match subscribed {
                 Ok(subscribed) => break subscribed,
                 Err(error) => tracing::warn!(tenant, %error, "cannot offer places for sessions"),
             }
@@ -387,6 +403,7 @@ impl Worker {
                 () = tokio::time::sleep(FAILED) => {}
             }
         };
+        tracing::info!(tenant, "offering places for sessions");
         loop {
             let message = tokio::select! {
                 () = stop.cancelled() => return,
@@ -412,9 +429,7 @@ impl Worker {
                 let broker = self.brokers.of(tenant).await?;
                 let hints = broker.client.subscribe(names::hint(tenant, class)).await;
                 let hints = hints.map_err(|error| unavailable(&error))?;
-                let stream = broker.stream(&names::queue_stream(tenant)).await?;
-                let info = stream.consumer_info(class.name()).await;
-                let info = info.map_err(|error| unavailable(&error))?;
+                let info = broker.queue_info(tenant, class).await?;
                 let (stream, class) = (names::queue_stream(tenant), class.name());
                 let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
                 let period = info.config.ack_wait / 4;
@@ -482,14 +497,23 @@ impl Worker {
                     Ok(verdict) => verdict,
                     Err(error) => {
                         tracing::error!(tenant, run = job.run, %error, "cannot drive a run");
-                        Verdict::Again(NOT_HERE)
+                        let is_unreadable = matches!(error, FleetError::Untrusted(_));
+                        Verdict::Again(if is_unreadable { UNREADABLE } else { NOT_HERE })
                     }
                 }
             }
             Err(error) => {
                 let class = class.name();
-                tracing::error!(tenant, class, error, "a queue has a message that is no job");
-                Verdict::Done
+                match other_version(&delivery.payload) {
+                    Some(version) => {
+                        tracing::warn!(tenant, class, version, "left a job to other workers");
+                        Verdict::Again(UNREADABLE)
+                    }
+                    None => {
+                        tracing::error!(tenant, class, error, "a message of a queue is no job");
+                        Verdict::Done
+                    }
+                }
             }
         };
         // Before the answer: a message that was given back must not be kept.
@@ -541,8 +565,14 @@ impl Worker {
         let live = Arc::new(Live { tenant: runs.tenant.to_string(), ..Live::default() });
         {
             let mut all = self.live();
-            if all.contains_key(run) {
-                return Ok(Verdict::Ignore);
+            if let Some(live) = all.get(run) {
+                // A message that is not needed must not take the place of another run. But as long as
+                // nothing is claimed, this may be the one that leads to the run.
+                let claimed = live.message.load(Ordering::SeqCst);
+                return Ok(match claimed == 0 || claimed == copy.0 {
+                    true => Verdict::Ignore,
+                    false => Verdict::Done,
+                });
             }
             all.insert(run.to_owned(), live.clone());
         }
@@ -553,6 +583,7 @@ impl Worker {
             ClaimEnd::Claimed(claimed, claim) => (*claimed, claim),
             ClaimEnd::Not(verdict) => return Ok(verdict),
         };
+        live.message.store(claim.message, Ordering::SeqCst);
         let record = claimed.record.clone();
         runs.announce(run, RunEvent::Changed).await;
         let ended = self.execute(runs, &record, &claim, &live, turn).await?;
@@ -581,6 +612,10 @@ impl Worker {
                 tracing::info!(tenant = &*runs.tenant, run, why, "left a run to others");
                 return self.leave(runs, &record, &claim).await;
             }
+            WorkerEnd::Faulty(why) => {
+                tracing::warn!(tenant = &*runs.tenant, run, why, "cannot prepare a run here now");
+                return self.put_off(runs, &record, &claim).await;
+            }
             WorkerEnd::Broken(why) => {
                 tracing::error!(tenant = &*runs.tenant, run, why, "a run failed on the host");
                 return self.break_off(runs, &record, &claim, &live).await;
@@ -589,13 +624,14 @@ impl Worker {
         if live.is_unmarked.load(Ordering::SeqCst) {
             return Ok(Verdict::Again(NOT_HERE));
         }
-        let end = if live.is_drained.load(Ordering::SeqCst) && status == RunStatus::Cancelled {
-            if !live.is_final.load(Ordering::SeqCst) {
-                return self.release(runs, &record, &claim, Duration::ZERO).await;
+        // What this worker gives back, another one executes, unless it may have had an effect.
+        let is_drained = live.is_drained.load(Ordering::SeqCst) && status == RunStatus::Cancelled;
+        let end = match end.filter(|_| !is_drained) {
+            Some(end) => end,
+            None if live.is_final.load(Ordering::SeqCst) => {
+                self.without_outcome(runs, &record, RunStatus::Unknown)?
             }
-            self.without_outcome(runs, &record, RunStatus::Unknown)?
-        } else {
-            end
+            None => return self.release(runs, &record, &claim, Duration::ZERO).await,
         };
         self.finish(runs, run, &claim, &end, Some(claimed)).await
     }
@@ -695,12 +731,17 @@ impl Worker {
                     self.settle(runs, record, end, "a worker").await?;
                     return done();
                 }
-                RunState::Running(held) if held.message != message => return done(),
                 // A late copy: the worker that holds the run received this delivery or a newer one.
-                RunState::Running(held) if delivery <= held.delivery => {
+                RunState::Running(held) if held.message == message && delivery <= held.delivery => {
                     return Ok(ClaimEnd::Not(Verdict::Ignore));
                 }
                 RunState::Running(held) => {
+                    // As long as the queue has the claimed message, that one leads to the run.
+                    if held.message != message
+                        && !runs.is_forgotten(record.class, held.message).await?
+                    {
+                        return done();
+                    }
                     let status = if held.is_final {
                         Some(RunStatus::Unknown)
                     } else if held.is_cancelled {
@@ -777,11 +818,9 @@ impl Worker {
         last: &str,
     ) -> Result<(), FleetError> {
         let Ok(read) = RunEnd::read(end.payload.as_bytes()) else { return Ok(()) };
-        // A server cancelled it before it started.
-        if read.attempt == 0 {
-            return Ok(());
-        }
         if read.status != RunStatus::Lost {
+            // Also of a run that a server cancelled before it started: the server may have been killed
+            // before it wrote the record.
             return runs.record(&record.id, end).await;
         }
         let letter = DeadLetter {
@@ -858,6 +897,25 @@ impl Worker {
         }
     }
 
+    /// Puts off a run that has not begun because this host or the brokers failed. However long that lasts,
+    /// it says nothing about the run, which is not given up.
+    async fn put_off(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+    ) -> Result<Verdict, FleetError> {
+        self.begin_rest(&runs.tenant);
+        let patience = Patience::new();
+        loop {
+            match self.release(runs, record, claim, NOT_HERE).await {
+                Ok(verdict) => return Ok(verdict),
+                // Otherwise the claim stays, and the next delivery counts as another attempt.
+                Err(error) => patience.pause(error).await?,
+            }
+        }
+    }
+
     /// Ends an attempt of which this host knows nothing: a run that must not begin again is unknown,
     /// and another one has had this attempt.
     async fn break_off(
@@ -905,9 +963,9 @@ impl Worker {
         if claim.is_cancelled {
             live.cancelled.cancel();
         }
-        let request = match self.host.content(&runs.tenant, &record.request).await {
+        let request = match self.host.request(&runs.tenant, &record.request).await {
             Ok(request) => String::from_utf8_lossy(&request).into_owned(),
-            Err(why) => return Ok(WorkerEnd::NotHere(why)),
+            Err(end) => return Ok(end),
         };
         let starting = {
             let (runs, run) = (runs.clone(), record.id.clone());
@@ -944,34 +1002,34 @@ impl Worker {
         Ok(self.host.execute(run, turn).await)
     }
 
-    /// Stores what a run left, and returns its signed end.
+    /// Stores what a run left, and returns its signed end. `None`: the tenant has left the tenants file
+    /// of this worker, and with it the files that the run has written.
     async fn stored(
         &self,
         runs: &Runs,
         record: &RunRecord,
         claim: &Claim,
         ended: &mut EndedRun,
-    ) -> Result<SignedEnd, FleetError> {
+    ) -> Result<Option<SignedEnd>, FleetError> {
         let EndedRun {
             status, kind, exit_code, result, streams, written, cpu_ms, bytes, key, ..
         } = ended;
         let left = async {
             for digest in written.iter() {
                 // One at a time: a run may have written more files than a process may open.
-                let file = self.host.written(&runs.tenant, digest);
-                // Another attempt to store it would find no more.
-                let mut file = file.map_err(|error| FleetError::TooLarge(error.to_string()))?;
+                let Some(mut file) = self.written(&runs.tenant, digest)? else { return Ok(None) };
                 runs.broker.put_blob(&runs.tenant, digest, &mut file).await?;
             }
             let [stdout, stderr] = streams;
-            Ok::<_, FleetError>(FleetEnd {
+            Ok::<_, FleetError>(Some(FleetEnd {
                 result: self.content(runs, &mut std::io::Cursor::new(result)).await?,
                 stdout: self.stream(runs, stdout).await?,
                 stderr: self.stream(runs, stderr).await?,
-            })
+            }))
         };
         let (status, kind, exit_code, key, left) = match left.await {
-            Ok(left) => (*status, Some(kind.clone()), *exit_code, key.clone(), left),
+            Ok(Some(left)) => (*status, Some(kind.clone()), *exit_code, key.clone(), left),
+            Ok(None) => return Ok(None),
             Err(error @ (FleetError::Full | FleetError::TooLarge(_))) => {
                 let tenant = &*runs.tenant;
                 tracing::warn!(tenant, run = record.id, %error, "cannot store what a run left");
@@ -1011,7 +1069,23 @@ impl Worker {
                 ..end
             })
         });
-        signed.map_err(FleetError::TooLarge)
+        signed.map(Some).map_err(FleetError::TooLarge)
+    }
+
+    /// Opens a file that a run has written. `None`: this worker does not serve the tenant any more.
+    fn written(&self, tenant: &str, digest: &str) -> Result<Option<std::fs::File>, FleetError> {
+        let error = match self.host.written(tenant, digest) {
+            Ok(file) => return Ok(Some(file)),
+            Err(error) => error,
+        };
+        // As long as it is not known whom it serves, the run waits.
+        let served = self.host.tenants().map_err(FleetError::Unavailable)?;
+        if served.iter().any(|served| served == tenant) {
+            // Another attempt to store it would find no more.
+            return Err(FleetError::TooLarge(error.to_string()));
+        }
+        tracing::warn!(tenant, "the tenant of a run that has ended is no longer served");
+        Ok(None)
     }
 
     /// As [`Worker::content`], for a stream of a run.
@@ -1090,6 +1164,15 @@ impl Worker {
             }
             tokio::time::sleep(REPORT).await;
         }
+    }
+}
+
+impl Queue {
+    /// Checks whether no run waits and none is in progress anywhere. Until that changes, no place is taken
+    /// to ask for a run: a worker may serve many tenants that have none.
+    async fn is_empty(&self, tenant: &str, class: RunClass) -> bool {
+        let info = self.broker.queue_info(tenant, class).await;
+        info.is_ok_and(|info| info.num_pending == 0 && info.num_ack_pending == 0)
     }
 }
 

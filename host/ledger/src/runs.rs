@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
@@ -44,8 +44,19 @@ macro_rules! stored_totals {
     };
 }
 
+/// Indexes that let [`RunStore::sweep`] find expired keys and runs without reading all others. The index
+/// of runs leaves out those whose idempotency key is still remembered.
+macro_rules! expiry {
+    () => {
+        "
+        CREATE INDEX IF NOT EXISTS keys_by_time ON keys (created);
+        CREATE INDEX IF NOT EXISTS results_by_run ON results (run);
+        CREATE INDEX IF NOT EXISTS runs_by_end ON runs (ended) WHERE ended IS NOT NULL AND keyed = 0;"
+    };
+}
+
 static TABLES: Tables = Tables {
-    form: 5,
+    form: 6,
     make: concat!(
         "
         CREATE TABLE IF NOT EXISTS runs (
@@ -60,7 +71,8 @@ static TABLES: Tables = Tables {
             result TEXT,
             bytes INTEGER NOT NULL DEFAULT 0,
             stdout BLOB,
-            stderr BLOB
+            stderr BLOB,
+            keyed INTEGER NOT NULL DEFAULT 0
         );
         CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, seq);
         CREATE INDEX IF NOT EXISTS runs_by_skill ON runs (skill, seq);
@@ -97,9 +109,10 @@ static TABLES: Tables = Tables {
             key TEXT PRIMARY KEY,
             run TEXT NOT NULL
         ) WITHOUT ROWID;",
-        stored_totals!()
+        stored_totals!(),
+        expiry!()
     ),
-    upgrades: &[FROM_1, FROM_2, FROM_3, FROM_4],
+    upgrades: &[FROM_1, FROM_2, FROM_3, FROM_4, FROM_5],
 };
 
 const FROM_1: &str = "
@@ -126,12 +139,26 @@ const FROM_3: &str = concat!("DROP INDEX IF EXISTS bytes_of_runs;", stored_total
 const FROM_4: &str =
     "ALTER TABLE runs ADD COLUMN stdout BLOB; ALTER TABLE runs ADD COLUMN stderr BLOB;";
 
-/// The pages of 4 KiB in the log from which on a writer copies them itself.
-const LOG: u32 = 16_384;
-/// How many runs are removed at once, and the pause before the next ones: removing all runs of ten
-/// minutes took the time of hundreds of requests.
-const SWEPT: usize = 1_000;
-const SWEEP_PAUSE: Duration = Duration::from_millis(5);
+const FROM_5: &str = concat!(
+    "ALTER TABLE runs ADD COLUMN keyed INTEGER NOT NULL DEFAULT 0;
+        UPDATE runs SET keyed = 1 WHERE id IN (SELECT run FROM keys);
+        DELETE FROM results WHERE run NOT IN (SELECT id FROM runs);",
+    expiry!()
+);
+
+/// The pages of 4 KiB in the log from which on a writer copies them itself, which takes the time of hundreds
+/// of requests. [`RunStore::copy_log`] keeps the log shorter.
+const LOG: u32 = 65_536;
+/// The pages in the log from which on a writer copies those that [`RunStore::copy_log`] has left.
+const LONG_LOG: i64 = 4_096;
+/// The maximum number of rows that a sweep removes or examines in one transaction, in which requests wait.
+/// Removing 200 runs from 18,000 took 8 ms.
+const SWEPT: usize = 200;
+/// The pause after a transaction that removed something. It bounds how fast the log grows, which
+/// [`RunStore::copy_log`] has to keep shorter than [`LONG_LOG`].
+const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+/// The pause after a transaction that only examined rows, so that waiting requests get the lock.
+const EXAMINE_PAUSE: Duration = Duration::from_millis(2);
 /// How long an idempotency key is remembered, in milliseconds.
 pub const KEY_LIFE: i64 = 24 * 60 * 60 * 1000;
 /// The time over which usage is summed, in minutes.
@@ -148,6 +175,8 @@ pub struct RunStore {
     copier: Mutex<Connection>,
     /// Whether there is something to copy.
     is_behind: AtomicBool,
+    /// Whether the next writer copies what is left.
+    has_rest: AtomicBool,
 }
 
 /// The end of a run.
@@ -341,12 +370,14 @@ impl RunStore {
         ))
         .map_err(|error| database.broken(&error))?;
         let copier = Connection::open(path).map_err(|error| database.broken(&error))?;
-        let is_behind = AtomicBool::new(false);
-        Ok(RunStore { database, open: Mutex::new(open), copier: Mutex::new(copier), is_behind })
+        let (open, copier) = (Mutex::new(open), Mutex::new(copier));
+        let (is_behind, has_rest) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(RunStore { database, open, copier, is_behind, has_rest })
     }
 
     /// Copies what was written from the log into the database. Waits for the disk, and lets others
-    /// read and write meanwhile. Call it every second or so: otherwise, a writer that fills the log waits.
+    /// read and write meanwhile. If the log is long, the next writer copies the rest. Call it several times a
+    /// second: otherwise, a writer that fills the log copies all of it.
     ///
     /// # Errors
     /// The database cannot be written.
@@ -355,8 +386,10 @@ impl RunStore {
             return Ok(());
         }
         let copier = self.copier.lock().unwrap_or_else(PoisonError::into_inner);
-        let copied = copier.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        copied.map_err(|error| self.database.broken(&error).into())
+        let pages = copy_log(&copier).map_err(|error| self.database.broken(&error))?;
+        // Only when nothing is left to copy does a writer begin again at the start of the log.
+        self.has_rest.store(pages > LONG_LOG, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Adds a run to the queue, unless its key is taken or the queue is full.
@@ -376,14 +409,20 @@ impl RunStore {
             if unsigned(queued) >= run.most_queued {
                 return Ok(Submitted::Full);
             }
+            let bytes = clamped(run.request.len() as u64);
             db.execute(
-                "INSERT INTO runs (id, status, skill, submitted, request, bytes)
-                 VALUES (?1, 'queued', ?2, ?3, ?4, ?5)",
-                params![run.id, run.skill, run.now, run.request, clamped(run.request.len() as u64)],
+                "INSERT INTO runs (id, status, skill, submitted, request, bytes, keyed)
+                 VALUES (?1, 'queued', ?2, ?3, ?4, ?5, ?6)",
+                params![run.id, run.skill, run.now, run.request, bytes, run.key.is_some()],
             )?;
             keep(db, run.id, run.blobs)?;
             charge(db, 0, run.request.len() as u64, run.now)?;
             if let Some((key, digest)) = run.key {
+                // The run that had this key before can now expire.
+                db.execute(
+                    "UPDATE runs SET keyed = 0 WHERE id IN (SELECT run FROM keys WHERE key = ?1)",
+                    [key],
+                )?;
                 db.execute(
                     "INSERT OR REPLACE INTO keys (key, digest, run, created) VALUES (?1, ?2, ?3, ?4)",
                     params![key, digest, run.id, run.now],
@@ -607,6 +646,22 @@ impl RunStore {
         })
     }
 
+    /// Checks whether a skill is stored.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn has_skill(&self, digest: &str) -> Result<bool, RunStoreError> {
+        self.read(|db| {
+            let select = "SELECT EXISTS (SELECT 1 FROM skills WHERE digest = ?1)";
+            db.query_row(select, [digest], |row| row.get(0))
+        })
+    }
+
+    /// Checks whether another thread uses the database now, so that the next call would wait.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.open.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     /// Keeps blobs as long as a run.
     ///
     /// # Errors
@@ -713,40 +768,82 @@ impl RunStore {
         self.read(stored_bytes)
     }
 
-    /// Removes what is too old: keys, runs that ended before `results`, and blobs and skills that were
-    /// last used before `uploads`. The blobs of a run stay as long as the run. Lets others read and write
-    /// now and then.
+    /// Returns the earliest time such that the blobs and skills that have been used since then fit into this
+    /// many bytes, in milliseconds since 1970; `None` if all of them fit.
     ///
     /// # Errors
-    /// The database cannot be written.
-    pub fn sweep(&self, results: i64, uploads: i64, now: i64) -> Result<Swept, RunStoreError> {
-        self.write(|db| db.execute("DELETE FROM keys WHERE created <= ?1", [now - KEY_LIFE]))?;
-        let mut runs = Vec::new();
-        loop {
-            let removed = self.write(|db| remove_runs(db, results))?;
-            let is_last = removed.len() < SWEPT;
-            runs.extend(removed);
-            if is_last {
+    /// The database cannot be read.
+    pub fn last_used_within(&self, bytes: u64) -> Result<Option<i64>, RunStoreError> {
+        // Those that were used at the same time stay or go together.
+        const BEYOND: &str = "
+            SELECT used + 1 FROM (
+                SELECT used, sum(bytes) OVER (ORDER BY used DESC RANGE UNBOUNDED PRECEDING) AS total
+                FROM (SELECT used, bytes FROM blobs UNION ALL SELECT used, bytes FROM skills)
+            ) WHERE total > ?1 ORDER BY used DESC LIMIT 1";
+        self.read(|db| db.query_row(BEYOND, [clamped(bytes)], |row| row.get(0)).optional())
+    }
+
+    /// Removes expired data in small transactions: keys, runs that ended before `results`, and blobs and
+    /// skills that were last used before `uploads`. After each transaction, calls `removed` with what was
+    /// removed, so that the caller can delete its files. Continues until nothing is left or `stop` returns
+    /// true. Times are in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The database cannot be written. Earlier transactions stay committed.
+    pub fn sweep(
+        &self,
+        (results, uploads, now): (i64, i64, i64),
+        stop: &dyn Fn() -> bool,
+        removed: &mut dyn FnMut(&Swept),
+    ) -> Result<(), RunStoreError> {
+        self.in_parts(stop, &mut |_| {}, |db| {
+            let keys = remove_keys(db, now - KEY_LIFE)?;
+            Ok((Swept::default(), keys == SWEPT))
+        })?;
+        self.in_parts(stop, removed, |db| {
+            let runs = remove_runs(db, results)?;
+            let is_full = runs.len() == SWEPT;
+            Ok((Swept { runs, ..Swept::default() }, is_full))
+        })?;
+        let mut last = String::new();
+        self.in_parts(stop, &mut |_| {}, |db| {
+            let is_full = remove_unused_links(db, &mut last)?;
+            Ok((Swept::default(), is_full))
+        })?;
+        last.clear();
+        self.in_parts(stop, removed, |db| {
+            let (blobs, is_full) = remove_blobs(db, uploads, &mut last)?;
+            Ok((Swept { blobs, ..Swept::default() }, is_full))
+        })?;
+        self.in_parts(stop, removed, |db| {
+            let delete = "DELETE FROM skills WHERE used < ?1 RETURNING digest";
+            let mut delete = db.prepare_cached(delete)?;
+            let skills = delete.query_map([uploads], |row| row.get(0))?;
+            Ok((Swept { skills: skills.collect::<Result<_, _>>()?, ..Swept::default() }, false))
+        })
+    }
+
+    /// Calls `part` in transactions of its own until it returns that there is no more, and lets requests
+    /// use the database in between.
+    fn in_parts(
+        &self,
+        stop: &dyn Fn() -> bool,
+        removed: &mut dyn FnMut(&Swept),
+        mut part: impl FnMut(&Connection) -> rusqlite::Result<(Swept, bool)>,
+    ) -> Result<(), RunStoreError> {
+        while !stop() {
+            let (swept, has_more, has_changed) = self.write(|db| {
+                let before = db.total_changes();
+                let (swept, has_more) = part(db)?;
+                Ok((swept, has_more, db.total_changes() > before))
+            })?;
+            removed(&swept);
+            if !has_more {
                 break;
             }
-            // Without a pause, this thread would usually get the lock again before those that wait.
-            std::thread::sleep(SWEEP_PAUSE);
+            std::thread::sleep(if has_changed { SWEEP_PAUSE } else { EXAMINE_PAUSE });
         }
-        self.write(|db| {
-            let removed = |statement: &str, before: i64| -> rusqlite::Result<Vec<String>> {
-                db.prepare(statement)?.query_map([before], |row| row.get(0))?.collect()
-            };
-            for table in ["run_blobs", "results"] {
-                let delete = format!("DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)");
-                db.execute(&delete, [])?;
-            }
-            let blobs = removed(
-                "DELETE FROM blobs WHERE used < ?1 AND digest NOT IN (SELECT digest FROM run_blobs) RETURNING digest",
-                uploads,
-            )?;
-            let skills = removed("DELETE FROM skills WHERE used < ?1 RETURNING digest", uploads)?;
-            Ok(Swept { runs, blobs, skills })
-        })
+        Ok(())
     }
 
     fn read<T>(
@@ -767,21 +864,89 @@ impl RunStore {
             let done = work(&transaction)?;
             transaction.commit()?;
             self.is_behind.store(true, Ordering::Relaxed);
+            if self.has_rest.swap(false, Ordering::Relaxed) {
+                // It has been written, whatever comes of this; the copier reports what fails.
+                copy_log(&db).ok();
+            }
             Ok(done)
         };
         done().map_err(|error: rusqlite::Error| self.database.broken(&error).into())
     }
 }
 
-/// Removes some of the runs that ended before a time, and returns their ids. A key that is still
-/// remembered must find its run.
+/// Removes up to [`SWEPT`] keys that were created by a time. Returns how many.
+fn remove_keys(db: &Connection, until: i64) -> rusqlite::Result<usize> {
+    let mut delete = db.prepare_cached(
+        "DELETE FROM keys WHERE rowid IN (
+             SELECT rowid FROM keys WHERE created <= ?1 LIMIT ?2
+         ) RETURNING run",
+    )?;
+    let runs = delete.query_map(params![until, SWEPT as i64], |row| row.get(0))?;
+    let runs: Vec<String> = runs.collect::<rusqlite::Result<_>>()?;
+    let mut update = db.prepare_cached("UPDATE runs SET keyed = 0 WHERE id = ?1")?;
+    runs.iter().try_for_each(|run| update.execute([run]).map(drop))?;
+    Ok(runs.len())
+}
+
+/// Removes up to [`SWEPT`] runs that ended before a time, and returns their ids. Keeps a run whose key is
+/// still remembered.
 fn remove_runs(db: &Connection, before: i64) -> rusqlite::Result<Vec<String>> {
     let mut delete = db.prepare_cached(
         "DELETE FROM runs WHERE seq IN (
-             SELECT seq FROM runs WHERE ended < ?1 AND id NOT IN (SELECT run FROM keys) LIMIT ?2
+             SELECT seq FROM runs WHERE ended < ?1 AND keyed = 0 LIMIT ?2
          ) RETURNING id",
     )?;
-    delete.query_map(params![before, SWEPT as i64], |row| row.get(0))?.collect()
+    let removed: Vec<String> = delete
+        .query_map(params![before, SWEPT as i64], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for delete in ["DELETE FROM results WHERE run = ?1", "DELETE FROM run_blobs WHERE run = ?1"] {
+        let mut delete = db.prepare_cached(delete)?;
+        removed.iter().try_for_each(|run| delete.execute([run]).map(drop))?;
+    }
+    Ok(removed)
+}
+
+/// Removes links to blobs whose run is not in this database, such as those of programs of sessions.
+/// Examines up to [`SWEPT`] links after the run `last`, and sets `last` to the last run that it examined.
+/// Returns whether there are more.
+fn remove_unused_links(db: &Connection, last: &mut String) -> rusqlite::Result<bool> {
+    let select = "SELECT run FROM run_blobs WHERE run > ?1 ORDER BY run LIMIT ?2";
+    let Some((end, is_full)) = part(db, select, last)? else { return Ok(false) };
+    let delete = "DELETE FROM run_blobs WHERE run > ?1 AND run <= ?2
+        AND NOT EXISTS (SELECT 1 FROM runs WHERE id = run_blobs.run)";
+    db.prepare_cached(delete)?.execute([&*last, &end])?;
+    *last = end;
+    Ok(is_full)
+}
+
+/// Removes blobs that no run uses and that were last used before a time. Examines up to [`SWEPT`] blobs
+/// after `last`, and sets `last` to the last one that it examined. Returns the digests of those that it
+/// removed, and whether there are more.
+fn remove_blobs(
+    db: &Connection,
+    before: i64,
+    last: &mut String,
+) -> rusqlite::Result<(Vec<String>, bool)> {
+    let select = "SELECT digest FROM blobs WHERE digest > ?1 ORDER BY digest LIMIT ?2";
+    let Some((end, is_full)) = part(db, select, last)? else { return Ok((Vec::new(), false)) };
+    let delete = "DELETE FROM blobs WHERE digest > ?1 AND digest <= ?2 AND used < ?3
+        AND NOT EXISTS (SELECT 1 FROM run_blobs WHERE digest = blobs.digest) RETURNING digest";
+    let removed = db
+        .prepare_cached(delete)?
+        .query_map(params![&*last, end, before], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    *last = end;
+    Ok((removed, is_full))
+}
+
+/// Returns the key at which the next part of a table ends, and whether the part is full; `None` if there
+/// are no rows after `after`.
+fn part(db: &Connection, select: &str, after: &str) -> rusqlite::Result<Option<(String, bool)>> {
+    let mut select = db.prepare_cached(select)?;
+    let keys = select.query_map(params![after, SWEPT as i64], |row| row.get(0))?;
+    let mut keys: Vec<String> = keys.collect::<rusqlite::Result<_>>()?;
+    let is_full = keys.len() == SWEPT;
+    Ok(keys.pop().map(|last| (last, is_full)))
 }
 
 fn known_key(
@@ -821,6 +986,11 @@ fn stored_bytes(db: &Connection) -> rusqlite::Result<u64> {
     db.query_row("SELECT bytes FROM stored", [], |row| row.get(0).map(unsigned))
 }
 
+/// Copies as much of the log into the database as others allow. Returns how many pages the log has.
+fn copy_log(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))
+}
+
 /// SQLite's numbers are signed.
 fn clamped(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -851,6 +1021,18 @@ mod tests {
 
     fn end(status: RunStatus, result: Option<&str>, output: u64) -> EndOfRun<'_> {
         EndOfRun { status, result, output, streams: [None, None], cpu_ms: 3, bytes: 4 }
+    }
+
+    /// Removes what is too old, and returns it.
+    fn sweep(store: &RunStore, results: i64, uploads: i64, now: i64) -> Swept {
+        let mut all = Swept::default();
+        let mut add = |swept: &Swept| {
+            all.runs.extend(swept.runs.clone());
+            all.blobs.extend(swept.blobs.clone());
+            all.skills.extend(swept.skills.clone());
+        };
+        store.sweep((results, uploads, now), &|| false, &mut add).unwrap();
+        all
     }
 
     fn run<'a>(id: &'a str, key: Option<(&'a str, &'a str)>, now: i64) -> NewRun<'a> {
@@ -961,20 +1143,82 @@ mod tests {
         assert!(store.put_skill("s", "one", 7, 100, 0).unwrap());
         assert_eq!(store.stored_bytes().unwrap(), 18 + 4, "two requests of two bytes");
         assert_eq!(store.use_skill("one", 1).unwrap(), Some(("s".into(), "one".into())));
-        let swept = store.sweep(20, 20, 100).unwrap();
+        let swept = sweep(&store, 20, 20, 100);
         let gone = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
         let expected = Swept { runs: gone(&["a"]), blobs: gone(&["x"]), skills: gone(&["s"]) };
         assert_eq!(swept, expected);
         assert_eq!(store.stored_bytes().unwrap(), 6 + 2, "a blob and a request");
-        assert_eq!(store.sweep(20, 20, KEY_LIFE).unwrap().runs, ["b"]);
+        assert_eq!(sweep(&store, 20, 20, KEY_LIFE).runs, ["b"]);
         let many: Vec<String> = (0..SWEPT + 1).map(|number| format!("{number:04}")).collect();
         for id in &many {
             store.submit(&run(id, None, 0)).unwrap();
             store.end(id, &end(RunStatus::Failed, None, 0), 10).unwrap();
         }
-        let mut swept = store.sweep(20, 20, 100).unwrap().runs;
+        let mut swept = sweep(&store, 20, 20, 100).runs;
         swept.sort();
         assert_eq!(swept, many);
+    }
+
+    #[test]
+    fn rows_removed_before_a_failure_or_a_stop_are_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        for digest in ["x", "y"] {
+            store.put_blob(digest, 1, 100, 0).unwrap();
+        }
+        for number in 0..=SWEPT {
+            store.submit(&run(&number.to_string(), None, 0)).unwrap();
+            store.end(&number.to_string(), &end(RunStatus::Failed, None, 0), 10).unwrap();
+        }
+        let mut reported = Vec::new();
+        let parts = std::cell::Cell::new(0);
+        // One part for keys, and one for the first runs.
+        let stop = || parts.replace(parts.get() + 1) >= 2;
+        store
+            .sweep((20, 20, 100), &stop, &mut |swept| reported.extend(swept.runs.clone()))
+            .unwrap();
+        assert_eq!(reported.len(), SWEPT);
+        {
+            let db = store.open.lock().unwrap();
+            let fail = "CREATE TRIGGER fails BEFORE DELETE ON blobs BEGIN SELECT raise(ABORT, 'full'); END;";
+            db.execute_batch(fail).unwrap();
+        }
+        let failed =
+            store.sweep((20, 20, 100), &|| false, &mut |swept| reported.extend(swept.runs.clone()));
+        assert!(failed.is_err(), "{failed:?}");
+        assert_eq!(reported.len(), SWEPT + 1);
+    }
+
+    #[test]
+    fn a_run_goes_when_another_run_has_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        for (id, now) in [("a", 0), ("b", KEY_LIFE)] {
+            assert_eq!(store.submit(&run(id, Some(("k", id)), now)).unwrap(), Submitted::New);
+            store.end(id, &end(RunStatus::Failed, None, 0), now).unwrap();
+        }
+        assert_eq!(sweep(&store, KEY_LIFE + 1, 0, KEY_LIFE + 1).runs, ["a"]);
+        assert_eq!(sweep(&store, KEY_LIFE + 1, 0, 2 * KEY_LIFE).runs, ["b"]);
+    }
+
+    #[test]
+    fn old_runs_and_keys_are_found_by_an_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        let plan = |query: &str| -> Vec<String> {
+            let db = store.open.lock().unwrap();
+            let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+            plan.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect()
+        };
+        for (query, index) in [
+            ("SELECT seq FROM runs WHERE ended < 5 AND keyed = 0 LIMIT 9", "runs_by_end"),
+            ("SELECT rowid FROM keys WHERE created <= 5 LIMIT 9", "keys_by_time"),
+            ("DELETE FROM results WHERE run = 'a'", "results_by_run"),
+        ] {
+            let plan = plan(query);
+            assert!(plan.len() == 1 && plan[0].starts_with("SEARCH"), "{plan:?}");
+            assert!(plan[0].contains(index), "{plan:?}");
+        }
     }
 
     #[test]
@@ -989,15 +1233,62 @@ mod tests {
     }
 
     #[test]
+    fn the_log_stays_short_while_runs_are_submitted_all_the_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        let store = RunStore::open(&path).unwrap();
+        let request = "x".repeat(64 << 10);
+        let is_written = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..3_000 {
+                    let id = number.to_string();
+                    let new =
+                        NewRun { request: &request, most_queued: u64::MAX, ..run(&id, None, 0) };
+                    assert_eq!(store.submit(&new).unwrap(), Submitted::New);
+                }
+                is_written.store(true, Ordering::Relaxed);
+            });
+            while !is_written.load(Ordering::Relaxed) {
+                store.copy_log().unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let log = std::fs::metadata(folder.path().join("runs.db-wal")).unwrap().len();
+        let (long, written) = (LONG_LOG.unsigned_abs() * 4096, 3_000 * request.len() as u64);
+        assert!(log < 8 * long && written > 11 * long, "{log} bytes");
+    }
+
+    #[test]
+    fn what_was_used_last_fits_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        assert_eq!(store.last_used_within(0).unwrap(), None);
+        for (digest, used) in [("a", 10), ("b", 20), ("c", 20)] {
+            assert!(store.put_blob(digest, 4, 100, used).unwrap());
+        }
+        assert!(store.put_skill("s", "one", 4, 100, 30).unwrap());
+        assert_eq!(store.last_used_within(16).unwrap(), None);
+        assert_eq!(store.last_used_within(15).unwrap(), Some(11));
+        assert_eq!(store.last_used_within(11).unwrap(), Some(21), "`b` and `c` go together");
+        assert_eq!(store.last_used_within(3).unwrap(), Some(31));
+        let since = store.last_used_within(12).unwrap().unwrap();
+        assert_eq!(sweep(&store, 0, since, 100).blobs, ["a"]);
+    }
+
+    #[test]
     fn an_older_file_gets_the_bytes_that_it_stores() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
         let store = RunStore::open(&path).unwrap();
-        store.submit(&run("a", None, 0)).unwrap();
+        store.submit(&run("a", Some(("k", "1")), 0)).unwrap();
+        store.end("a", &end(RunStatus::Failed, None, 0), 10).unwrap();
         store.put_blob("x", 5, 100, 0).unwrap();
         store.put_skill("s", "one", 7, 100, 0).unwrap();
         let older = "DROP TABLE stored; CREATE INDEX bytes_of_runs ON runs (bytes);
+            DROP INDEX keys_by_time; DROP INDEX results_by_run; DROP INDEX runs_by_end;
             ALTER TABLE runs DROP COLUMN stdout; ALTER TABLE runs DROP COLUMN stderr;
+            ALTER TABLE runs DROP COLUMN keyed;
             PRAGMA user_version = 3;";
         {
             let db = store.open.lock().unwrap();
@@ -1017,6 +1308,8 @@ mod tests {
         store.put_blob("y", 1, 100, 0).unwrap();
         assert_eq!(store.stored_bytes().unwrap(), 2 + 5 + 1 + 9);
         assert_eq!(store.streams("a").unwrap(), [None, None]);
+        assert_eq!(sweep(&store, 20, 0, 100), Swept::default(), "the key is remembered");
+        assert_eq!(sweep(&store, 20, 0, KEY_LIFE).runs, ["a"]);
     }
 
     #[test]
@@ -1027,12 +1320,12 @@ mod tests {
             store.put_blob(digest, 1, 100, 0).unwrap();
         }
         store.submit(&NewRun { blobs: &["in"], ..run("a", None, 0) }).unwrap();
-        assert_eq!(store.sweep(50, 50, 100).unwrap().blobs.len(), 2, "all but `in`");
+        assert_eq!(sweep(&store, 50, 50, 100).blobs.len(), 2, "all but `in`");
         store.put_blob("out", 1, 100, 0).unwrap();
         store.keep_blobs("a", &["out", "out"]).unwrap();
         store.end("a", &end(RunStatus::Succeeded, None, 0), 60).unwrap();
-        assert_eq!(store.sweep(50, 50, 100).unwrap(), Swept::default());
-        let mut swept = store.sweep(70, 50, 100).unwrap();
+        assert_eq!(sweep(&store, 50, 50, 100), Swept::default());
+        let mut swept = sweep(&store, 70, 50, 100);
         swept.blobs.sort();
         assert_eq!((swept.runs, swept.blobs), (vec!["a".into()], vec!["in".into(), "out".into()]));
     }
@@ -1063,7 +1356,7 @@ mod tests {
             store.end(id, &end(status, Some("{}"), 0), 10).unwrap();
             assert_eq!(store.known_result("l").unwrap(), None, "{status:?}");
         }
-        store.sweep(20, 20, 100).unwrap();
+        sweep(&store, 20, 20, 100);
         assert_eq!(store.known_result("k").unwrap(), None, "it has expired");
     }
 

@@ -153,6 +153,9 @@ pub struct HostFolder {
     pub device: u64,
     /// The inode of the folder.
     pub inode: u64,
+    /// When the folder was created, in nanoseconds since 1970, if the file system knows it: a new
+    /// folder can get the inode of one that was removed.
+    pub born: Option<i128>,
 }
 
 impl Mount {

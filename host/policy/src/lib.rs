@@ -366,6 +366,13 @@ impl Policy {
         self
     }
 
+    /// Adds a client's rules as the last layer. They can only deny.
+    #[must_use]
+    pub fn with_denied(mut self, deny: Vec<Rule>) -> Policy {
+        self.layers.push(Layer { deny, ..Layer::new(Origin::CommandLine) });
+        self
+    }
+
     /// Sets the seed and the start time for a recording, unless another layer sets them. Does not
     /// change whether runs are deterministic.
     #[must_use]

@@ -2,14 +2,14 @@
 //!
 //! Start reading at `routes`, which checks a request and calls the function of its path. `submit`
 //! accepts a run and drives it to its end, in the turn that the `scheduler` gives its tenant, by the
-//! `executor` on the `threads` of runs, unless the result of an earlier run answers it (`cached`). `uploads` takes files and
-//! skills, `logs` streams output, and `sessions` are places that last for a task. `types` is what
-//! clients send and get, and `problem` what is wrong. `tenants` is the file that says who may use the
-//! API, `tenant` one of them at work, `quotas` what it may use, and `state` its data on disk.
-//! [`openapi`] describes all of it.
+//! `executor` on the `threads` of runs, unless the result of an earlier run answers it (`cached`).
+//! `uploads` takes files and skills, `logs` streams output, and `sessions` are places that
+//! last for a task. `types` is what clients send and get, and `problem` what is wrong. `tenants` is the
+//! file that says who may use the API, `tenant` one of them at work, `quotas` what it may use, and
+//! `state` its data on disk. [`openapi`] describes all of it.
 //!
-//! A request reaches the state of the tenant of its token and nothing else: there is no query, path or
-//! cache that two tenants share.
+//! A request reaches the state of the tenant of its token and nothing else: there is no query or path
+//! that two tenants share. They share the host's cache of compiled code, which is named by content.
 
 mod body;
 mod cached;
@@ -52,23 +52,28 @@ use problem::Problem;
 use scheduler::Scheduler;
 use sessions::types::SessionStatus;
 use sessions::{Sessions, Workers};
+use skillhost_ledger::runs::Swept;
 use skillhost_policy::Policy;
 use skillhost_skill::private::{self, Purpose, TempFolder};
 use state::{TenantState, now};
-use tenant::{Tenant, TenantSettings};
+use tenant::{Streams, Tenant, TenantSettings};
 use tenants::{AGENTS, Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFile, Tokens};
 use threads::RunThreads;
 
 /// How often the tenants file is looked at.
 const RELOAD: Duration = Duration::from_secs(1);
+/// How often what was written is copied from the logs of the tenants' databases.
+const COPY_LOGS: Duration = Duration::from_millis(250);
 /// How often a server of a fleet looks for sessions whose workers are silent.
 const LOSE: Duration = Duration::from_secs(2);
-/// How often expired data is removed.
-const SWEEP: Duration = Duration::from_secs(600);
+/// The interval between removals of expired data. Between two removals, a busy server must not accumulate
+/// more than it can remove while it serves requests.
+const SWEEP: Duration = Duration::from_secs(60);
 
-/// How long files stay in the cache of a server or worker of a fleet that is larger than the tenant's
-/// quota.
-const CACHED: Duration = Duration::from_secs(3_600);
+/// How long a file that was used stays in the cache of a server or worker of a fleet, even if the cache is
+/// larger than the tenant's quota: a run reads its files within seconds, and a worker tries for ten minutes to
+/// upload those that it wrote.
+const IN_USE: Duration = Duration::from_secs(1_200);
 
 /// Reads a policy file. The error says what is wrong with it.
 pub type ReadPolicy = Arc<dyn Fn(&Path) -> Result<Policy, String> + Send + Sync>;
@@ -158,8 +163,12 @@ struct ApiShared {
     read: Mutex<Vec<(PathBuf, Option<Stamp>)>>,
     /// Why they could not be used when they were last read, which is logged once.
     failure: Mutex<Option<String>>,
+    /// Why the state of new tenants could not be opened the last time.
+    left_out: Mutex<Vec<String>>,
     scheduler: Scheduler,
     threads: RunThreads,
+    /// The streams of all tenants.
+    streams: Arc<Streams>,
     /// The metrics of the fleet, as they were last looked at.
     fleet_metrics: Mutex<String>,
     /// The folder that the policies of sessions name as their workspace: their files take its place.
@@ -178,6 +187,15 @@ struct ApiShared {
 struct Table {
     tenants: BTreeMap<String, Arc<Tenant>>,
     tokens: Tokens,
+}
+
+/// What came of reading the tenants.
+#[derive(Default)]
+struct Loaded {
+    /// The tenants that are new.
+    added: Vec<Arc<Tenant>>,
+    /// Why others that are new have no state. They are not among the tenants.
+    left_out: Vec<ApiError>,
 }
 
 /// Identifies the content of a file.
@@ -217,8 +235,10 @@ impl Api {
             tenants: RwLock::default(),
             read: Mutex::default(),
             failure: Mutex::default(),
+            left_out: Mutex::default(),
             scheduler: Scheduler::new(slots),
             threads: RunThreads::default(),
+            streams: Arc::default(),
             fleet_metrics: Mutex::default(),
             no_workspace: Mutex::default(),
             place: OnceLock::new(),
@@ -226,8 +246,15 @@ impl Api {
             closing: CancellationToken::new(),
             started: Instant::now(),
         }));
-        api.0.load()?;
-        Ok(api)
+        match api.0.load()?.left_out.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(api),
+        }
+    }
+
+    /// Keeps the streams of all tenants together from taking all of this many connections.
+    pub(crate) fn share_connections(&self, connections: usize) {
+        self.0.streams.leave_room(connections);
     }
 
     /// Continues the runs in the queue of a previous server, and starts to watch the tenants file.
@@ -254,11 +281,24 @@ impl Api {
             loop {
                 tokio::select! {
                     () = copying.closing.cancelled() => return,
-                    () = tokio::time::sleep(RELOAD) => {}
+                    () = tokio::time::sleep(COPY_LOGS) => {}
                 }
                 let copying = copying.clone();
                 // It fails only by a panic, which is reported.
                 tokio::task::spawn_blocking(move || copying.copy_logs()).await.ok();
+            }
+        });
+        // A task of its own, because it pauses often so that requests can use the databases.
+        let sweeping = shared.clone();
+        tokio::spawn(async move {
+            loop {
+                let sweeper = sweeping.clone();
+                // It fails only by a panic, which is reported.
+                tokio::task::spawn_blocking(move || sweeper.sweep()).await.ok();
+                tokio::select! {
+                    () = sweeping.closing.cancelled() => return,
+                    () = tokio::time::sleep(SWEEP) => {}
+                }
             }
         });
         // Apart, since the end of a session may have to wait for requests of its tenant.
@@ -283,16 +323,11 @@ impl Api {
         });
         tokio::spawn(async move {
             let closing = shared.closing.clone();
-            let (mut since_sweep, mut opened) = (SWEEP, shared.fleet_tenants());
+            let mut opened = shared.fleet_tenants();
             loop {
-                if since_sweep >= SWEEP {
-                    since_sweep = Duration::ZERO;
-                    let shared = shared.clone();
-                    tokio::task::spawn_blocking(move || shared.sweep()).await.ok();
-                }
                 tokio::select! {
                     () = closing.cancelled() => return,
-                    () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,
+                    () = tokio::time::sleep(RELOAD) => {}
                 }
                 let reloading = shared.clone();
                 tokio::task::spawn_blocking(move || reloading.reload()).await.ok();
@@ -411,8 +446,8 @@ impl ApiShared {
         failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Reads the tenants file again if it or a policy that it names has changed. A broken one
-    /// changes nothing.
+    /// Reads the tenants file again if it or a policy that it names has changed, or to open the state of
+    /// tenants that could not be opened. A broken file changes nothing.
     fn reload(self: &Arc<Self>) {
         if self.options.tenants.is_none() {
             return;
@@ -421,102 +456,112 @@ impl ApiShared {
             let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
             !read.is_empty() && read.iter().all(|(path, stamp)| Stamp::of(path) == *stamp)
         };
-        if is_known {
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_known && left_out.is_empty() {
             return;
         }
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         match self.load() {
-            Ok(added) => {
+            Ok(loaded) => {
                 *failure = None;
-                tracing::info!("read the tenants file again");
-                added.iter().for_each(|tenant| self.resume(tenant));
+                if !is_known {
+                    tracing::info!("read the tenants file again");
+                }
+                loaded.added.iter().for_each(|tenant| self.resume(tenant));
+                let errors: Vec<String> = loaded.left_out.iter().map(ToString::to_string).collect();
+                for error in errors.iter().filter(|error| !left_out.contains(error)) {
+                    tracing::error!(error, "left out a new tenant, whose state is tried again");
+                }
+                *left_out = errors;
             }
             Err(error) => {
-                let what = match &error {
-                    ApiError::Tenants(_) => "the tenants file is not valid",
-                    ApiError::State { .. } => {
-                        // The cause is not in the files, which are read again.
-                        self.read.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                        "the tenants file cannot be used yet"
-                    }
-                };
                 let message = error.to_string();
                 if failure.as_ref() != Some(&message) {
-                    tracing::error!(error = message, "{what}: the tenants stay as they are");
+                    tracing::error!(
+                        error = message,
+                        "the tenants file is not valid: the tenants stay as they are"
+                    );
                 }
                 *failure = Some(message);
             }
         }
     }
 
-    /// Reads the tenants. Returns those that are new.
-    fn load(self: &Arc<Self>) -> Result<Vec<Arc<Tenant>>, ApiError> {
-        let (entries, tokens) = match &self.options.tenants {
-            None => {
-                let entry = TenantEntry {
-                    quotas: Quotas {
-                        running: 64,
-                        queued: 1_024,
-                        memory: tenants::Size(u64::MAX),
-                        ..Quotas::default()
-                    },
-                    retention: Retention::default(),
-                    ..TenantEntry::default()
-                };
-                let tokens = Tokens::of_server(self.options.token.as_deref());
-                let name = if self.options.agents { AGENTS } else { DEFAULT };
-                (BTreeMap::from([(name.to_owned(), entry)]), tokens)
-            }
-            Some((path, _)) => {
-                // What is wrong is not read again until it changes once more.
-                self.watch([path.clone()]);
-                let text = read(path).map_err(|error| {
-                    ApiError::Tenants(format!("cannot read {}: {error}", path.display()))
-                })?;
-                let file = TenantsFile::parse(path, &text).map_err(ApiError::Tenants)?;
-                self.watch(file.tenants.values().filter_map(|tenant| tenant.policy.clone()));
-                let keys = |at| self.key_set(at);
-                let identities = Identities::of(&file, path, keys).map_err(ApiError::Tenants)?;
-                let tokens = Tokens::of(&file, identities);
-                (file.tenants, tokens)
-            }
-        };
-        // Everything that may be wrong is found, and every new tenant opened, before anything changes.
+    /// Reads the tenants, and opens the state of those that are new. A broken file changes nothing.
+    fn load(self: &Arc<Self>) -> Result<Loaded, ApiError> {
+        let (entries, tokens) = self.read_tenants()?;
+        // Everything that may be wrong in the files is found before anything changes.
         let mut settings = BTreeMap::new();
         for (name, entry) in &entries {
             settings.insert(name.clone(), self.settings(entry)?);
         }
         let known: BTreeMap<String, Arc<Tenant>> =
             self.tenants().into_iter().map(|tenant| (tenant.name.clone(), tenant)).collect();
-        let (mut table, mut added) = (Table { tokens, ..Table::default() }, Vec::new());
-        let mut changed = Vec::new();
-        for (name, entry) in &entries {
-            let Some(settings) = settings.remove(name) else { continue };
-            let folder = self.folder(name, entry);
-            let tenant = match known.get(name).filter(|tenant| tenant.state.folder == folder) {
+        let (mut table, mut new) = (Table { tokens, ..Table::default() }, Vec::new());
+        for (name, settings) in settings {
+            let folder = self.folder(&name, &entries[&name]);
+            match known.get(&name).filter(|tenant| tenant.state.folder == folder) {
                 Some(tenant) => {
-                    changed.push((tenant.clone(), settings));
-                    tenant.clone()
+                    tenant.change(settings);
+                    table.tenants.insert(name, tenant.clone());
                 }
-                None => {
-                    let tenant = Arc::new(self.open(name, &folder, settings)?);
-                    added.push(tenant.clone());
-                    tenant
-                }
-            };
-            table.tenants.insert(name.clone(), tenant);
-        }
-        changed.into_iter().for_each(|(tenant, settings)| tenant.change(settings));
-        for (name, tenant) in known {
-            let stays = table.tenants.get(&name).is_some_and(|other| Arc::ptr_eq(other, &tenant));
-            if !stays {
-                tenant.removed.cancel();
-                tenant.cancel_all();
-                self.end_removed(tenant);
+                None => new.push((name, folder, settings)),
             }
         }
+        let removed: Vec<Arc<Tenant>> =
+            known.into_values().filter(|old| !table.tenants.contains_key(&old.name)).collect();
+        // Before new tenants are opened, which may take long or fail: what was removed from the file is
+        // refused from now on.
         *self.tenants.write().unwrap_or_else(PoisonError::into_inner) = table;
-        Ok(added)
+        for tenant in removed {
+            tenant.removed.cancel();
+            tenant.cancel_all();
+            self.end_removed(tenant);
+        }
+        let mut loaded = Loaded::default();
+        for (name, folder, settings) in new {
+            match self.open(&name, &folder, settings) {
+                Ok(tenant) => {
+                    let tenant = Arc::new(tenant);
+                    let mut table = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
+                    table.tenants.insert(name, tenant.clone());
+                    drop(table);
+                    loaded.added.push(tenant);
+                }
+                Err(error) => loaded.left_out.push(error),
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Reads who the tenants are, and their tokens.
+    fn read_tenants(&self) -> Result<(BTreeMap<String, TenantEntry>, Tokens), ApiError> {
+        let Some((path, _)) = &self.options.tenants else {
+            let entry = TenantEntry {
+                quotas: Quotas {
+                    running: 64,
+                    queued: 1_024,
+                    memory: tenants::Size(u64::MAX),
+                    ..Quotas::default()
+                },
+                retention: Retention::default(),
+                ..TenantEntry::default()
+            };
+            let tokens = Tokens::of_server(self.options.token.as_deref());
+            let name = if self.options.agents { AGENTS } else { DEFAULT };
+            return Ok((BTreeMap::from([(name.to_owned(), entry)]), tokens));
+        };
+        // What is wrong is not read again until it changes once more.
+        self.watch([path.clone()]);
+        let text = read(path).map_err(|error| {
+            ApiError::Tenants(format!("cannot read {}: {error}", path.display()))
+        })?;
+        let file = TenantsFile::parse(path, &text).map_err(ApiError::Tenants)?;
+        self.watch(file.tenants.values().filter_map(|tenant| tenant.policy.clone()));
+        let keys = |at| self.key_set(at);
+        let identities = Identities::of(&file, path, keys).map_err(ApiError::Tenants)?;
+        let tokens = Tokens::of(&file, identities);
+        Ok((file.tenants, tokens))
     }
 
     /// Notes files as they are before they are read: those of tenants after the file with them.
@@ -606,32 +651,39 @@ impl ApiShared {
         };
         let service = self.mcp.service.with_runner(runner);
         let fleet = self.options.fleet.clone();
-        Ok(Tenant::new(name.to_owned(), state, sessions, service, fleet, settings))
+        let (name, streams) = (name.to_owned(), self.streams.clone());
+        Ok(Tenant::new(name, state, sessions, service, fleet, streams, settings))
     }
 
     /// Removes what has expired.
     fn sweep(&self) {
-        for tenant in self.tenants() {
+        // Does not keep removed tenants open: another server may use their folders.
+        let tenants: Vec<_> = self.tenants().iter().map(Arc::downgrade).collect();
+        for tenant in tenants.iter().filter_map(Weak::upgrade) {
+            let stop = || self.closing.is_cancelled() || tenant.removed.is_cancelled();
             let settings = tenant.settings();
             let before = |period: tenants::Period| {
                 now().saturating_sub(i64::try_from(period.0.as_millis()).unwrap_or(i64::MAX))
             };
             let retention = &settings.retention;
             let (results, mut uploads) = (before(retention.results), before(retention.uploads));
-            let is_large = || {
-                let stored = tenant.state.store.stored_bytes();
-                stored.is_ok_and(|stored| stored > settings.quotas.storage.0)
-            };
-            if self.options.fleet.is_some() && is_large() {
-                // A cache. What a run in progress needs was used a moment ago.
-                uploads = before(tenants::Period(CACHED)).max(uploads);
+            if self.options.fleet.is_some() {
+                // A cache, which loses what has not been used for the longest time.
+                match tenant.state.store.last_used_within(settings.quotas.storage.0) {
+                    Ok(Some(since)) => {
+                        uploads = since.min(before(tenants::Period(IN_USE))).max(uploads);
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        tracing::error!(tenant = tenant.name, %error, "cannot measure a cache");
+                    }
+                }
             }
             tenant.sessions.forget(results);
-            match tenant.state.store.sweep(results, uploads, now()) {
-                Ok(swept) => tenant.state.remove(&swept),
-                Err(error) => {
-                    tracing::error!(tenant = tenant.name, %error, "cannot remove expired data")
-                }
+            let before = (results, uploads, now());
+            let mut removed = |swept: &Swept| tenant.state.remove(swept);
+            if let Err(error) = tenant.state.store.sweep(before, &stop, &mut removed) {
+                tracing::error!(tenant = tenant.name, %error, "cannot remove expired data");
             }
         }
     }

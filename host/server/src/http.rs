@@ -191,6 +191,9 @@ pub async fn serve(
     let protocol = StreamableHttpService::new(move || Ok(client(&of)), sessions, config);
     let token = options.token.as_deref().map(digest);
     let connections = Connections::new(options.connections);
+    if let Some(api) = &api {
+        api.share_connections(options.connections);
+    }
     let alone = Arc::new(Semaphore::new(options.sessions));
     let front = Arc::new(Front { mcp, api, options, token, alone, protocol });
     if let Some(api) = &front.api {

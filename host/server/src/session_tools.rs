@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::api::problem::{Problem, ProblemCode};
 use super::api::sessions::AgentSessions;
 use super::api::sessions::types::{
-    EntryKind, FileList, ProgramRequest, SessionChanges, SessionRequest,
+    EntryKind, FileList, ProgramRequest, SessionChanges, SessionInfo, SessionPolicy, SessionRequest,
 };
 use super::api::types::{FileSource, RunResult, RunTarget};
 use super::definitions::{ACTIVATE, object};
@@ -26,6 +26,9 @@ const READ: &str = "read_session_file";
 const WRITE: &str = "write_session_file";
 const LIST: &str = "list_session_files";
 const DIFF: &str = "diff_session";
+const FORK: &str = "fork_session";
+const SNAPSHOT: &str = "snapshot_session";
+const RESTORE: &str = "restore_session";
 const END: &str = "end_session";
 
 /// The most bytes of a file in an answer.
@@ -39,6 +42,8 @@ struct Create {
     skills: Vec<String>,
     #[serde(default)]
     files: BTreeMap<String, String>,
+    #[serde(default)]
+    deny: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -84,17 +89,26 @@ struct Diff {
     session: String,
     #[serde(default)]
     accept: bool,
+    #[serde(default)]
+    drop: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct End {
+struct Restore {
+    session: String,
+    snapshot: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
     session: String,
 }
 
 /// Checks whether a tool is one of these.
 pub(super) fn is(name: &str) -> bool {
-    [CREATE, RUN, READ, WRITE, LIST, DIFF, END].contains(&name)
+    [CREATE, RUN, READ, WRITE, LIST, DIFF, FORK, SNAPSHOT, RESTORE, END].contains(&name)
 }
 
 /// The tools of an agent. The first one is enough for an agent without sessions.
@@ -107,6 +121,7 @@ pub(super) fn definitions(has_sessions: bool) -> Vec<Definition> {
         json!({
             "skills": texts(),
             "files": { "type": "object", "additionalProperties": text(), "description": "text files of /workspace, by path" },
+            "deny": { "type": "array", "items": text(), "description": "permissions of the skills that the session does not get, such as `Write`" },
         }),
         &["skills"],
     );
@@ -142,9 +157,27 @@ pub(super) fn definitions(has_sessions: bool) -> Vec<Definition> {
         ),
         tool(
             DIFF,
-            "Show what a session changed in /workspace. With `accept`, the next diff starts from here.",
-            json!({ "session": text(), "accept": { "type": "boolean" } }),
+            "Show what a session changed in /workspace. With `accept`, the next diff starts from here; with `drop`, the changes are removed.",
+            json!({ "session": text(), "accept": { "type": "boolean" }, "drop": { "type": "boolean" } }),
             &["session"],
+        ),
+        tool(
+            FORK,
+            "Create another session with the same files, to try something.",
+            json!({ "session": text() }),
+            &["session"],
+        ),
+        tool(
+            SNAPSHOT,
+            "Store the files of /workspace under a name, for `restore_session`.",
+            json!({ "session": text() }),
+            &["session"],
+        ),
+        tool(
+            RESTORE,
+            "Give /workspace the files of a snapshot, which may be of another session.",
+            json!({ "session": text(), "snapshot": text() }),
+            &["session", "snapshot"],
         ),
         tool(
             END,
@@ -199,7 +232,7 @@ impl Shared {
     ) -> Result<CallToolResult, String> {
         match name {
             CREATE => {
-                let Create { skills, files } = input(arguments)?;
+                let Create { skills, files, deny } = input(arguments)?;
                 for skill in &skills {
                     let entry = self.entry_in(agent, skill).ok_or_else(|| self.no_skill(skill))?;
                     if agent.tools(&entry.name).is_none() {
@@ -215,13 +248,10 @@ impl Shared {
                     executable: false,
                 };
                 let files = files.into_iter().map(|(path, text)| (path, of_text(text))).collect();
-                let request = SessionRequest { skills, files, ..SessionRequest::default() };
-                let info = sessions.create(request).await.map_err(said_problem)?;
-                let expires = info.expires.unwrap_or_default();
-                Ok(structured(
-                    format!("session {}, until {expires}", info.id),
-                    json!({ "session": info.id, "expires": expires }),
-                ))
+                let policy = SessionPolicy { deny, ..SessionPolicy::default() };
+                let policy = Some(policy).filter(|policy| !policy.deny.is_empty());
+                let request = SessionRequest { skills, files, policy, ..SessionRequest::default() };
+                sessions.create(request).await.map(of_session).map_err(said_problem)
             }
             RUN => {
                 let Run { session, command, args, stdin, skill } = input(arguments)?;
@@ -263,11 +293,33 @@ impl Shared {
                 found.map(|found| said(listing(&found))).map_err(said_problem)
             }
             DIFF => {
-                let Diff { session, accept } = input(arguments)?;
-                sessions.diff(&session, accept).await.map(|c| of_diff(&c)).map_err(said_problem)
+                let Diff { session, accept, drop } = input(arguments)?;
+                if accept && drop {
+                    return Err("`accept` keeps the changes, and `drop` removes them".into());
+                }
+                let changes = sessions.diff(&session, accept).await.map_err(said_problem)?;
+                if drop {
+                    sessions.drop_changes(&session).await.map_err(said_problem)?;
+                }
+                Ok(of_diff(&changes))
+            }
+            FORK => {
+                let Named { session } = input(arguments)?;
+                sessions.fork(&session).await.map(of_session).map_err(said_problem)
+            }
+            SNAPSHOT => {
+                let Named { session } = input(arguments)?;
+                let info = sessions.snapshot(&session).await.map_err(said_problem)?;
+                let text = format!("snapshot {}", info.tree);
+                Ok(structured(text, json!({ "snapshot": info.tree, "files": info.files })))
+            }
+            RESTORE => {
+                let Restore { session, snapshot } = input(arguments)?;
+                sessions.restore(&session, snapshot).await.map_err(said_problem)?;
+                Ok(said("restored".into()))
             }
             END => {
-                let End { session } = input(arguments)?;
+                let Named { session } = input(arguments)?;
                 sessions.end(&session).await.map_err(said_problem)?;
                 Ok(said("ended".into()))
             }
@@ -294,6 +346,13 @@ fn structured(text: String, value: Value) -> CallToolResult {
     let mut result = said(text);
     result.structured_content = Some(value);
     result
+}
+
+fn of_session(info: SessionInfo) -> CallToolResult {
+    // A session that has just been created has one.
+    let expires = info.expires.unwrap_or_default();
+    let text = format!("session {}, until {expires}", info.id);
+    structured(text, json!({ "session": info.id, "expires": expires }))
 }
 
 fn of_run(ran: RunResult) -> CallToolResult {

@@ -146,6 +146,21 @@ pub struct SkillError {
     pub text: String,
 }
 
+impl SkillError {
+    /// Replaces the advice for a skill that is too large, for callers whose limits no policy raises.
+    /// `which` names the skills that have these limits, such as `uploaded skills`.
+    #[must_use]
+    pub fn with_fixed_size(mut self, which: &str) -> SkillError {
+        let too_large = [rules::SKILL_FILES.name, rules::SKILL_SIZE.name];
+        for problem in self.diagnostics.iter_mut().filter(|p| too_large.contains(&p.rule)) {
+            problem.fix = Some(format!(
+                "keep build output, caches and data out of the skill's folder, or name them in `.skillignore`; {which} have at most 10 MiB and 2,000 files"
+            ));
+        }
+        self
+    }
+}
+
 impl Serialize for SkillError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let details = serde_json::json!({ "folder": self.root.display().to_string(), "diagnostics": self.diagnostics });

@@ -222,7 +222,9 @@ impl CheckedSkill {
 /// Reads and checks a skill that is a folder.
 fn folder(request: &MountRequest) -> Result<(String, Tree, bool), MountError> {
     let root = &request.skill;
-    let invalid = |error: SkillError| MountError::Invalid(Box::new(error));
+    // The policy raises the limits of skills that run here only.
+    let invalid =
+        |error: SkillError| MountError::Invalid(Box::new(error.with_fixed_size("mounted skills")));
     let caps = SizeLimits::default();
     let mut listing = SkillListing::of(root, &caps).map_err(invalid)?;
     let is_link = |d: &&Diagnostic| is_about(d, &[rules::LINK_OUTSIDE, rules::LINK_BROKEN]);

@@ -14,14 +14,16 @@ use skillhost_policy::limits::Limit;
 use skillhost_server::api::problem::ProblemCode;
 use skillhost_server::api::sessions::types::{
     EntryKind, FileList, ProgramRequest, RestoreRequest, SandboxToken, SessionChanges, SessionInfo,
-    SessionList, SessionRequest, SessionStatus, Signal, SignalRequest, SnapshotInfo, WrittenFile,
+    SessionList, SessionPolicy, SessionRequest, SessionStatus, Signal, SignalRequest, SnapshotInfo,
+    WrittenFile,
 };
-use skillhost_server::api::types::{RunInfo, RunResult, RunTarget};
+use skillhost_server::api::types::{RunInfo, RunList, RunResult, RunTarget};
 
 use crate::args::permissions::parse_limit;
 use crate::client::{Client, ClientArgs, ClientError};
 use crate::commands::submit;
 use crate::error::{CliError, Exit};
+use crate::events::{self, Event};
 use crate::{output, remote};
 
 /// Work in a session on a server: programs that run on the same files
@@ -40,6 +42,7 @@ Examples:
   skillhost session exec $(cat id) -- python3 check.py --all
   skillhost session exec $(cat id) --stdin - -- bash < commands.sh
   skillhost session put $(cat id) data.csv input/data.csv
+  skillhost session watch $(cat id)
   skillhost session diff $(cat id)
   skillhost session apply $(cat id) --to .
   skillhost session fork $(cat id)
@@ -97,6 +100,39 @@ enum Action {
         /// List everything below it
         #[arg(short, long)]
         recursive: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Remove a file or an empty folder
+    Rm {
+        /// The session
+        #[arg(value_parser = session_id)]
+        session: String,
+        /// The path in /workspace, or an absolute path in /workspace or /tmp
+        path: String,
+        /// Remove a folder with everything below it
+        #[arg(short, long)]
+        recursive: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print changes in /workspace until the session ends; with --json, print one object per change
+    Watch(Of),
+    /// List the programs of a session, the latest first
+    Ps(Of),
+    /// End a program
+    ///
+    /// Programs of the sandbox have no handlers: each signal ends them.
+    Signal {
+        /// The session
+        #[arg(value_parser = session_id)]
+        session: String,
+        /// The program, as `ps` lists it
+        #[arg(value_parser = program_id)]
+        program: String,
+        /// The signal: INT, TERM or KILL
+        #[arg(default_value = "TERM", value_parser = signal)]
+        signal: Signal,
         #[command(flatten)]
         common: Common,
     },
@@ -183,6 +219,10 @@ struct Create {
     /// Lower the limit on the bytes of changed files and of /tmp, such as 64MiB
     #[arg(long, value_name = "SIZE", value_parser = parse_limit(Limit::Disk))]
     disk: Option<u64>,
+    /// Deny the session a permission of its skills, such as `Write` or
+    /// `WebFetch(domain:example.com)` (repeatable)
+    #[arg(long, value_name = "ENTRY")]
+    deny: Vec<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -237,6 +277,22 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         Action::Put { session, file, path, common } => put(session, file, path.as_deref(), common)?,
         Action::Get { session, path, to, client } => get(session, path, to.as_deref(), client)?,
         Action::Ls { session, path, recursive, common } => ls(session, path, *recursive, common)?,
+        Action::Rm { session, path, recursive, common } => rm(session, path, *recursive, common)?,
+        Action::Watch(of) => watch(of)?,
+        Action::Ps(of) => {
+            let found: RunList = of.ask(Method::GET, "programs")?;
+            if of.common.json {
+                output::json(&found)?
+            } else {
+                found.runs.iter().try_for_each(remote::show)?
+            }
+        }
+        Action::Signal { session, program, signal, common } => {
+            let path = format!("/v1/sessions/{session}/programs/{program}/signal");
+            let (client, request) = (common.client.client()?, SignalRequest { signal: *signal });
+            let info: RunInfo = client.json(Method::POST, &path, &[], Some(&request))?;
+            common.print(&info, || info.status.name().to_owned())?;
+        }
         Action::Diff(of) => {
             let changes: SessionChanges = of.ask(Method::GET, "diff")?;
             if of.common.json { output::json(&changes)? } else { output::diff(&changes.diff)? }
@@ -306,6 +362,7 @@ impl Create {
             Some(folder) => submit::workspace(folder)?,
             None => Default::default(),
         };
+        let policy = SessionPolicy { deny: self.deny.clone(), ..SessionPolicy::default() };
         let request = SessionRequest {
             skills,
             files,
@@ -313,6 +370,7 @@ impl Create {
             ttl: self.ttl.map(|ttl| ttl.as_secs()),
             idle: self.idle.map(|idle| idle.as_secs()),
             disk: self.disk,
+            policy: Some(policy).filter(|policy| !policy.deny.is_empty()),
         };
         let attempt =
             || client.json::<SessionInfo>(Method::POST, "/v1/sessions", &[], Some(&request));
@@ -484,6 +542,47 @@ fn ls(session: &str, path: &str, recursive: bool, common: &Common) -> Result<(),
     })
 }
 
+fn rm(session: &str, path: &str, recursive: bool, common: &Common) -> Result<(), CliError> {
+    let client = common.client.client()?;
+    let request =
+        format!("/v1/sessions/{session}/file?path={}&recursive={recursive}", encoded(path));
+    let info: SessionInfo = client.json(Method::DELETE, &request, &[], None::<&()>)?;
+    common.print(&info, || format!("removed {}", printable(path)))
+}
+
+/// The data of a `change` event, which the server defines as `WatchEvent`.
+#[derive(serde::Deserialize)]
+struct Change {
+    path: String,
+    change: String,
+}
+
+/// Prints changes until the session ends or the reader closes stdout.
+fn watch(of: &Of) -> Result<(), CliError> {
+    let path = format!("/v1/sessions/{}/watch", of.session);
+    let wrong = |error: serde_json::Error| CliError::io("read a change", error);
+    let mut on_event = |Event { name, data }: Event| {
+        let line = match name.as_str() {
+            "change" if of.common.json => output::visible_json(&data),
+            "change" => {
+                let Change { path, change } = serde_json::from_str(&data).map_err(wrong)?;
+                format!("{}  {}", printable(&change), printable(&path))
+            }
+            "missed" if of.common.json => r#"{"missed":true}"#.to_owned(),
+            "missed" => {
+                output::warning("the server has discarded some changes", None);
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
+        Ok((!output::line(&line)?).then_some(()))
+    };
+    match events::follow(&of.common.client.client()?, &path, &mut on_event, None) {
+        Err(ClientError::Problem(problem)) if problem.code == ProblemCode::SessionEnded => Ok(()),
+        ended => Ok(ended?),
+    }
+}
+
 /// Applies the changes here, and then lets the session go on from them.
 fn apply(session: &str, to: &Path, client: &ClientArgs) -> Result<(), CliError> {
     let client = client.client()?;
@@ -509,6 +608,20 @@ fn apply(session: &str, to: &Path, client: &ClientArgs) -> Result<(), CliError> 
 fn session_id(text: &str) -> Result<String, String> {
     remote::run_id(text)
         .map_err(|_| "expected the 32 hex digits that `skillhost session create` printed".into())
+}
+
+fn program_id(text: &str) -> Result<String, String> {
+    remote::run_id(text)
+        .map_err(|_| "expected the 32 hex digits that `skillhost session ps` lists".into())
+}
+
+fn signal(text: &str) -> Result<Signal, String> {
+    match text.strip_prefix("SIG").unwrap_or(text) {
+        "INT" => Ok(Signal::Int),
+        "TERM" => Ok(Signal::Term),
+        "KILL" => Ok(Signal::Kill),
+        _ => Err("expected INT, TERM or KILL".into()),
+    }
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
+use super::sessions::Restrictions;
 use super::state::{StreamName, is_inside, now};
 use super::tenant::{ReservedMemory, Tenant, TenantSettings};
 use super::types::{
@@ -73,6 +75,8 @@ pub(super) struct SessionJob {
     pub(super) files: Arc<SharedFiles>,
     /// Where the scratch folders of its programs are created.
     pub(super) scratch: PathBuf,
+    /// What the session's client denies it.
+    pub(super) restrictions: Arc<Restrictions>,
     /// Where its input comes from, if a client streams it.
     pub(super) stdin: Option<OwnedFd>,
 }
@@ -132,6 +136,11 @@ struct Start<'a> {
     cancelled: &'a CancellationToken,
     session: Option<&'a SessionJob>,
 }
+
+/// A part of the host panicked, which has been reported.
+#[derive(Debug, thiserror::Error)]
+#[error("the host panicked")]
+struct Panicked;
 
 /// What came of a prepared run.
 enum RunEnd {
@@ -220,16 +229,13 @@ pub(super) async fn execute(
         FinishedJob::not_run(Status::Failed { message, fix: None }, &hidden)
     };
     let prepared = {
-        let (api, tenant, id) = (api.clone(), tenant.clone(), id.clone());
+        let (api, of, id) = (api.clone(), tenant.clone(), id.clone());
         let (submission, cancelled) = (submission.clone(), cancelled.clone());
         let session = session.clone();
+        let is_short = submission.files.is_empty();
         let work = move || {
-            let start = Start {
-                tenant: &tenant,
-                id: &id,
-                cancelled: &cancelled,
-                session: session.as_deref(),
-            };
+            let start =
+                Start { tenant: &of, id: &id, cancelled: &cancelled, session: session.as_deref() };
             let prepared = prepare(&api, start, &submission)?;
             let key = match session {
                 // The files of a session are no input of the program.
@@ -238,7 +244,7 @@ pub(super) async fn execute(
             };
             Ok((prepared, key))
         };
-        tokio::task::spawn_blocking(work).await
+        in_place_if(is_short, &tenant, work).await
     };
     let interrupted = |hidden: &HostPaths| {
         let interrupted = Outcome { status: Status::Interrupted, ..Outcome::default() };
@@ -293,13 +299,14 @@ pub(super) async fn execute(
         !is_cancelled && ran.finished.output_error.is_none() && ran.finished.file_error.is_none()
     });
     let collected = {
-        let (tenant, id, hidden) = (tenant.clone(), id.clone(), hidden.clone());
-        tokio::task::spawn_blocking(move || {
+        let (of, id, hidden) = (tenant.clone(), id.clone(), hidden.clone());
+        let has_changes = !ran.finished.outcome.changes.is_empty();
+        let work = move || {
             // Kept until its changes have been read.
             let _workspace = prepared.workspace;
-            collect(&tenant, &id, ran, is_cancelled, &hidden)
-        })
-        .await
+            collect(&of, &id, ran, is_cancelled, &hidden)
+        };
+        in_place_if(!has_changes, &tenant, work).await
     };
     // The written files were in memory as well.
     drop(memory);
@@ -311,6 +318,31 @@ pub(super) async fn execute(
         }
         Ok(Err(error)) => failed(&error),
         Err(error) => failed(&error),
+    }
+}
+
+/// Does short work that uses the database of a tenant. If another thread holds its lock, the other runs of
+/// this thread move to another one first.
+pub(super) fn in_place<T>(tenant: &Tenant, work: impl FnOnce() -> T) -> T {
+    match tenant.state.store.is_busy() {
+        true => tokio::task::block_in_place(work),
+        false => work(),
+    }
+}
+
+/// Does work that waits for the disk: on this thread if it is short, since a handover to another one costs a
+/// wake-up, and otherwise where it occupies no thread of runs.
+async fn in_place_if<T: Send + 'static>(
+    is_short: bool,
+    tenant: &Tenant,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Panicked> {
+    match is_short {
+        true => {
+            let work = AssertUnwindSafe(|| in_place(tenant, work));
+            std::panic::catch_unwind(work).map_err(|_| Panicked)
+        }
+        false => tokio::task::spawn_blocking(work).await.map_err(|_| Panicked),
     }
 }
 
@@ -367,6 +399,11 @@ fn prepare(
         let first = findings.first().map(|finding| settings.hidden.text(&finding.message));
         invalid(first.unwrap_or_default())
     })?;
+    let restrictions = session.map(|session| &*session.restrictions);
+    let policy = match restrictions {
+        Some(Restrictions { deny, .. }) => policy.with_denied(deny.clone()),
+        None => policy,
+    };
     let mut hidden = settings.hidden.and(&skill.folder, "/skill");
     if let Some(folder) = &workspace {
         hidden = hidden.and(folder.path(), WORKSPACE);
@@ -382,8 +419,9 @@ fn prepare(
         None => (runner, tenant.service.clone()),
     };
     let loaded = load(&runner, &skill, &policy).map_err(|error| invalid(hidden.text(&error)))?;
-    let loaded =
-        loaded.with_lower_limits(submission.limits.iter().map(|(limit, value)| (*limit, *value)));
+    let limits = submission.limits.iter().map(|(limit, value)| (*limit, *value));
+    let limits = restrictions.into_iter().flat_map(Restrictions::limits).chain(limits);
+    let loaded = loaded.with_lower_limits(limits);
     let target = target(&submission.target);
     let prepared = PreparedRun { workspace, service, settings, policy, loaded, target, hidden };
     approved(api, &runner, prepared, &skill, start, submission)
@@ -794,7 +832,12 @@ impl NamedSkill {
 
 impl ApiShared {
     /// Returns what a skill is granted in a session.
-    pub(super) fn grant_in_session(&self, tenant: &Tenant, named: &str) -> Answered<Capabilities> {
+    pub(super) fn grant_in_session(
+        &self,
+        tenant: &Tenant,
+        named: &str,
+        restrictions: &Restrictions,
+    ) -> Answered<Capabilities> {
         let settings = tenant.settings();
         let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
         let found = self.find_skill(tenant, &settings, named).map_err(|error| internal(&error))?;
@@ -816,8 +859,10 @@ impl ApiShared {
         let policy = settings.policy.clone().with_command_line(overrides).map_err(|findings| {
             wrong(findings.first().map(|found| hidden.text(&found.message)).unwrap_or_default())
         })?;
+        let policy = policy.with_denied(restrictions.deny.clone());
         let loaded = load(tenant.service.runner(), &skill, &policy)
-            .map_err(|error| wrong(hidden.text(&error)))?;
+            .map_err(|error| wrong(hidden.text(&error)))?
+            .with_lower_limits(restrictions.limits());
         Ok(loaded.grant.capabilities.clone())
     }
 

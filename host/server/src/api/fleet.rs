@@ -71,8 +71,13 @@ pub trait Fleet: FleetSessions {
     /// Returns a run. The end of a run is returned only if a worker of this tenant has signed it.
     async fn get(&self, tenant: &str, id: &str) -> Result<Option<FleetRun>, FleetError>;
 
-    /// Returns the ids of all runs, the latest first.
-    async fn ids(&self, tenant: &str) -> Result<Vec<String>, FleetError>;
+    /// Returns the ids of the runs before this one, or of all, the latest first, at most this many.
+    async fn ids(
+        &self,
+        tenant: &str,
+        before: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<String>, FleetError>;
 
     /// Asks for the end of a run.
     async fn cancel(&self, tenant: &str, id: &str) -> Result<(), FleetError>;
@@ -253,6 +258,9 @@ pub enum Content {
     Inline(Output),
     /// The blob with this digest.
     Blob(String),
+    /// The digest of bytes that are stored beside the signed end of a run. In an end that was read, the
+    /// brokers have lost them.
+    Digest(String),
 }
 
 /// An uploaded skill: its files are blobs.
@@ -522,7 +530,8 @@ impl ApiShared {
         for content in [&end.stdout, &end.stderr] {
             let fetched = self.fetch(fleet, tenant, content).await?;
             let mut start = fetched.at(0, DIFF + 1).map_err(|error| Problem::internal(&error))?;
-            let is_cut = start.len() > DIFF;
+            // A stream that is lost is not shown as one that was empty.
+            let is_cut = start.len() > DIFF || matches!(content, Content::Digest(_));
             start.truncate(DIFF);
             starts.push((start, is_cut));
         }
@@ -539,8 +548,13 @@ impl ApiShared {
         filter: &RunFilter,
         cursor: Option<&str>,
     ) -> Answered<RunList> {
-        let mut ids = fleet.ids(&tenant.name).await?;
-        ids.retain(|id| cursor.is_none_or(|cursor| &**id < cursor));
+        let ids = {
+            // Tenants share the places for lists: one that asks for many must not keep others waiting.
+            let place = tenant.requests.acquire().await;
+            let _place = place.map_err(|error| Problem::internal(&error))?;
+            // One more than this page reads says that the list continues.
+            fleet.ids(&tenant.name, cursor, SCANNED + 1).await?
+        };
         let (mut runs, mut next) = (Vec::new(), None);
         for (at, id) in ids.iter().enumerate() {
             if runs.len() >= filter.limit as usize || at >= SCANNED {
@@ -605,6 +619,9 @@ impl ApiShared {
     ) -> Answered<Fetched> {
         match content {
             Content::Inline(bytes) => Ok(Fetched::Bytes(bytes.0.clone())),
+            // Only the record of the end is left, which has no output: the run has its status, the kind
+            // of its outcome and its exit code, and everything else is empty.
+            Content::Digest(_) => Ok(Fetched::Bytes(Vec::new())),
             Content::Blob(digest) => {
                 if !self.fetch_blob(fleet, tenant, digest).await? {
                     return Err(Problem::internal(&format!("the blob {digest} is missing")));

@@ -117,7 +117,9 @@ impl ApiShared {
 }
 
 pub(super) fn too_many() -> Problem {
-    let detail = "end another stream, upload or download, or another request that waits";
+    // Those of other tenants may be in the way: then only time helps.
+    let detail =
+        "end another stream, upload or download, or another request that waits, or try again later";
     Problem::new(ProblemCode::TooManyStreams, detail).retry_after(1)
 }
 

@@ -20,7 +20,7 @@ use super::submit::closing;
 use super::tenant::{OpenStream, Tenant};
 use super::tenants::Scope;
 use super::types::RunSubmission;
-use super::uploads::blocking;
+use super::uploads::{blocking, of_tenant};
 use super::{Answered, Api, ApiShared, openapi};
 use crate::skills::decoded;
 use skillhost_ledger::runs::{RunFilter, RunStatus};
@@ -227,8 +227,8 @@ impl ApiShared {
                     let result = api.fleet_result(fleet, tenant, &id).await?;
                     return Ok(of_json(StatusCode::OK, &result));
                 }
-                let (api, tenant) = (api.clone(), tenant.clone());
-                let result = blocking(move || api.result(&tenant, &id)).await?;
+                let (looking, of) = (api.clone(), tenant.clone());
+                let result = of_tenant(tenant, move || looking.result(&of, &id)).await?;
                 Ok(of_json(StatusCode::OK, &result))
             }
             Route::Logs(id) => {
@@ -315,10 +315,12 @@ impl ApiShared {
         if self.options.fleet.is_none() && key.is_none() {
             self.require_room(tenant)?;
         }
-        let (api, tenant) = (self.clone(), tenant.clone());
         let accepted = match &self.options.fleet {
-            Some(fleet) => api.submit_to(fleet, &tenant, submission, key).await?,
-            None => blocking(move || api.submit(&tenant, submission, key.as_deref())).await?,
+            Some(fleet) => self.submit_to(fleet, tenant, submission, key).await?,
+            None => {
+                let (api, of) = (self.clone(), tenant.clone());
+                of_tenant(tenant, move || api.submit(&of, submission, key.as_deref())).await?
+            }
         };
         let status = if accepted.is_repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
         let mut answer = of_json(status, &accepted.run);
@@ -349,8 +351,8 @@ impl ApiShared {
             return Ok(of_json(StatusCode::OK, &list));
         }
         filter.before = query.parsed("cursor")?;
-        let (api, tenant) = (self.clone(), tenant.clone());
-        let list = blocking(move || api.list(&tenant, &filter)).await?;
+        let (api, of) = (self.clone(), tenant.clone());
+        let list = of_tenant(tenant, move || api.list(&of, &filter)).await?;
         Ok(of_json(StatusCode::OK, &list))
     }
 

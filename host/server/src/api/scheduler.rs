@@ -26,7 +26,7 @@ struct Lane {
     /// The most turns of the tenant at once, which is also its weight.
     quota: usize,
     running: usize,
-    waiting: VecDeque<(u64, oneshot::Sender<bool>)>,
+    waiting: VecDeque<(u64, oneshot::Sender<()>)>,
     /// How many turns the tenant is owed, in units of all weights together.
     credit: i64,
 }
@@ -37,8 +37,6 @@ pub(super) struct Turn {
     tenant: String,
     /// `false` while others use its slot: see [`Turn::pause`].
     has_slot: bool,
-    /// Whether the tenant had no other turn when it came.
-    is_first: bool,
 }
 
 /// A place in the queue until the turn comes.
@@ -46,7 +44,7 @@ struct Place {
     scheduler: Scheduler,
     tenant: String,
     ticket: u64,
-    turn: Option<oneshot::Receiver<bool>>,
+    turn: Option<oneshot::Receiver<()>>,
 }
 
 impl Scheduler {
@@ -86,14 +84,13 @@ impl Scheduler {
             turn: Some(receiver),
         };
         async move {
-            let is_first = match &mut place.turn {
+            if let Some(turn) = &mut place.turn {
                 // The sender lives in the queue until it is this run's turn.
-                Some(turn) => turn.await.unwrap_or_default(),
-                None => false,
-            };
+                turn.await.ok();
+            }
             place.turn = None;
             let tenant = std::mem::take(&mut place.tenant);
-            Turn { scheduler: place.scheduler.clone(), tenant, has_slot: true, is_first }
+            Turn { scheduler: place.scheduler.clone(), tenant, has_slot: true }
         }
     }
 
@@ -155,21 +152,15 @@ impl Turns {
             };
             lane.credit -= total;
             let Some((_, sender)) = lane.waiting.pop_front() else { return };
-            let is_first = lane.running == 0;
             lane.running += 1;
             self.running += 1;
             // A receiver that is gone passes the turn on: see `Place`.
-            sender.send(is_first).ok();
+            sender.send(()).ok();
         }
     }
 }
 
 impl Turn {
-    /// Checks whether the tenant had no other turn when this one came.
-    pub(super) fn is_first(&self) -> bool {
-        self.is_first
-    }
-
     /// Lends the slot to runs of other tenants. The run still counts for its own tenant, so that no
     /// more runs of it wait for something than may run at once.
     pub(super) fn pause(&mut self) {
@@ -251,9 +242,7 @@ mod tests {
         let one = scheduler.enter("a", 1).now_or_never();
         let mut two = Box::pin(scheduler.enter("a", 1));
         assert!(one.is_some() && two.as_mut().now_or_never().is_none());
-        let other = scheduler.enter("b", 2).now_or_never().unwrap();
-        let more = scheduler.enter("b", 2).now_or_never().unwrap();
-        assert!(other.is_first() && !more.is_first());
+        assert!(scheduler.enter("b", 1).now_or_never().is_some());
         drop(one);
         assert!(two.as_mut().now_or_never().is_some());
     }

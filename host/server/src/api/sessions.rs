@@ -3,7 +3,7 @@
 //!
 //! `routes` has the paths, `programs` runs programs, `files` reads and writes files, `changes` has
 //! diffs, snapshots and forks, `trees` the files of a folder as a value, and `watch` announces changes.
-//! `records` remembers sessions that have ended. In a fleet, `forward` is the server, which passes
+//! `restrictions` checks the policy of a session, and `records` remembers sessions that have ended. In a fleet, `forward` is the server, which passes
 //! requests on, and `hosted` the worker, which answers them. `sandboxd` is another way in: the protocol of
 //! kubernetes-sigs/agent-sandbox; so is `agents`, for MCP.
 //!
@@ -17,6 +17,7 @@ mod forward;
 mod hosted;
 mod programs;
 mod records;
+mod restrictions;
 pub(super) mod routes;
 mod sandboxd;
 mod trees;
@@ -44,6 +45,7 @@ pub(super) use forward::Workers;
 use hosted::ended_in;
 pub(super) use programs::Program;
 use records::{Records, SessionRecord};
+pub(super) use restrictions::Restrictions;
 use skillhost_policy::capabilities::PathRules;
 use skillhost_policy::limits::Limits;
 use skillhost_sandbox::files::{SessionFolders, SharedFiles};
@@ -79,6 +81,7 @@ pub(super) struct Session {
     /// What its first skill may read and write.
     rules: PathRules,
     limits: Limits,
+    restrictions: Arc<Restrictions>,
     folder: PathBuf,
     created: i64,
     expires: i64,
@@ -235,6 +238,7 @@ impl Session {
             disk: self.files().disk(),
             disk_limit: self.limits.disk,
             running: self.running(),
+            policy: self.restrictions.policy.clone(),
         }
     }
 
@@ -308,7 +312,8 @@ impl ApiShared {
         }
         let sessions = &tenant.sessions;
         let _creating = sessions.begin(quotas.sessions)?;
-        let (rules, mut limits) = self.grant_skills(tenant, &request.skills)?;
+        let restrictions = Arc::new(Restrictions::new(request.policy.clone())?);
+        let (rules, mut limits) = self.grant_skills(tenant, &request.skills, &restrictions)?;
         limits.disk = request.disk.map_or(limits.disk, |disk| disk.min(limits.disk));
         let reserved = sessions.reserve(limits.disk, quotas.session_disk.0)?;
         let base = Arc::new(self.new_base(tenant, &request)?);
@@ -321,6 +326,7 @@ impl ApiShared {
             parent: None,
             rules,
             limits,
+            restrictions,
             ttl: bounded(request.ttl, quotas.session_ttl.0),
             idle: bounded(request.idle, quotas.session_idle.0),
             base,
@@ -331,8 +337,14 @@ impl ApiShared {
     }
 
     /// Returns what the first of these skills may read and write, and its limits, if all are granted.
-    fn grant_skills(&self, tenant: &Tenant, skills: &[String]) -> Answered<(PathRules, Limits)> {
-        let mut granted = skills.iter().map(|skill| self.grant_in_session(tenant, skill));
+    fn grant_skills(
+        &self,
+        tenant: &Tenant,
+        skills: &[String],
+        restrictions: &Restrictions,
+    ) -> Answered<(PathRules, Limits)> {
+        let mut granted =
+            skills.iter().map(|skill| self.grant_in_session(tenant, skill, restrictions));
         let first = granted.next().ok_or_else(Problem::not_found)??;
         granted.try_for_each(|other| other.map(drop))?;
         Ok((PathRules { read: first.read, write: first.write }, first.limits))
@@ -420,6 +432,7 @@ struct NewSession {
     parent: Option<String>,
     rules: PathRules,
     limits: Limits,
+    restrictions: Arc<Restrictions>,
     ttl: i64,
     idle: i64,
     base: Arc<Base>,
@@ -459,7 +472,18 @@ impl NewSession {
             remove().ok();
             internal(&error)
         })?;
-        let NewSession { skills, parent, rules, limits, ttl, idle, base, reserved, .. } = self;
+        let NewSession {
+            skills,
+            parent,
+            rules,
+            limits,
+            restrictions,
+            ttl,
+            idle,
+            base,
+            reserved,
+            ..
+        } = self;
         let created = now();
         let record = SessionRecord {
             status: SessionStatus::Active,
@@ -474,6 +498,7 @@ impl NewSession {
             parent,
             rules,
             limits,
+            restrictions,
             folder,
             created,
             expires: created.saturating_add(ttl),

@@ -32,8 +32,8 @@ pub(super) struct TenantState {
     /// The output of runs in progress: standard output and error.
     live: Mutex<BTreeMap<String, [Arc<Spool>; 2]>>,
     skills: Dir,
-    /// Held while a blob and its row appear or disappear together.
-    blob_changes: Mutex<()>,
+    /// Held while a blob or a skill and its row appear or disappear together.
+    changes: Mutex<()>,
     /// Locked while a server uses the folder, so that no command deletes it meanwhile.
     _lock: std::os::fd::OwnedFd,
 }
@@ -95,7 +95,7 @@ impl TenantState {
             outputs: Arc::new(open(OUTPUTS)?),
             live: Mutex::default(),
             skills: open(SKILLS)?,
-            blob_changes: Mutex::default(),
+            changes: Mutex::default(),
             store: RunStore::open(&folder.join("runs.db")).map_err(io::Error::other)?,
             folder: folder.to_owned(),
             _lock: lock,
@@ -207,9 +207,27 @@ impl TenantState {
         Some(self.folder.join(SKILLS).join(hex_of(digest)?).join(name))
     }
 
-    /// Moves a private folder that contains a skill to where uploaded skills are. Keeps the one that
-    /// is there, since it has the same content.
-    pub(super) fn keep_skill(&self, from: &Path, digest: &str, name: &str) -> io::Result<()> {
+    /// Stores a skill, whose private folder is moved to where uploaded skills are. Returns `false`, and
+    /// stores nothing, if more than `storage` bytes would be stored with it.
+    pub(super) fn put_skill(
+        &self,
+        from: &Path,
+        (digest, name): (&str, &str),
+        (bytes, storage): (u64, u64),
+    ) -> io::Result<bool> {
+        let is_stored = {
+            let _changes = self.lock_changes();
+            self.keep_skill(from, digest, name)?;
+            self.store.put_skill(digest, name, bytes, storage, now()).map_err(io::Error::other)?
+        };
+        if !is_stored {
+            self.remove(&Swept { skills: vec![digest.to_owned()], ..Swept::default() });
+        }
+        Ok(is_stored)
+    }
+
+    /// Moves the folder of a skill. Keeps the one that is there, since it has the same content.
+    fn keep_skill(&self, from: &Path, digest: &str, name: &str) -> io::Result<()> {
         let hex = hex_of(digest).ok_or(io::ErrorKind::InvalidInput)?;
         if self.skills.symlink_metadata(Path::new(hex).join(name)).is_ok() {
             return Ok(());
@@ -238,15 +256,24 @@ impl TenantState {
         }
         for digest in &swept.blobs {
             let Some(hex) = hex_of(digest) else { continue };
-            let _changes = self.blob_changes.lock().unwrap_or_else(PoisonError::into_inner);
+            let _changes = self.lock_changes();
             // It may have been uploaded again meanwhile.
             if let Ok(false) = self.store.has_blob(digest) {
                 gone(self.blobs.remove_file(hex));
             }
         }
-        for hex in swept.skills.iter().filter_map(|digest| hex_of(digest)) {
-            gone(private::remove(&self.skills, hex));
+        for digest in &swept.skills {
+            let Some(hex) = hex_of(digest) else { continue };
+            let _changes = self.lock_changes();
+            // A run may have fetched it again meanwhile.
+            if let Ok(false) = self.store.has_skill(digest) {
+                gone(private::remove(&self.skills, hex));
+            }
         }
+    }
+
+    fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn live(&self) -> MutexGuard<'_, BTreeMap<String, [Arc<Spool>; 2]>> {
@@ -303,8 +330,8 @@ impl Upload<'_> {
         let Some(hex) = hex_of(digest).filter(|_| self.digest() == digest) else {
             return Ok(Finished::OtherDigest);
         };
-        let TenantState { blobs, store, blob_changes, .. } = self.state;
-        let _changes = blob_changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let TenantState { blobs, store, .. } = self.state;
+        let _changes = self.state.lock_changes();
         blobs.rename(&self.name, blobs, hex)?;
         self.is_finished = true;
         if store.put_blob(digest, self.bytes, storage, now).map_err(io::Error::other)? {

@@ -1,24 +1,27 @@
 //! Accepts runs, drives each to its end, and answers for it.
 //!
-//! What waits for its turn is in the store: in memory, a queued run is an id.
+//! What waits for its turn is in the store: in memory, a queued run is an id. While the store cannot be
+//! written, such as on a full disk, runs stay queued, and the ends of those in progress stay in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
-use super::executor::{FinishedJob, Job, StoredResult, execute};
+use super::executor::{FinishedJob, Job, StoredResult, execute, in_place};
 use super::fleet::local_start;
 use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
 use super::state::{count_folders, hex_of, is_inside, now};
-use super::tenant::{LiveRun, Tenant};
+use super::tenant::{LiveRun, Tenant, Unstored};
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, RunTarget};
-use super::uploads::blocking;
+use super::uploads::of_tenant;
 use super::{Answered, ApiShared};
-use skillhost_ledger::runs::{EndOfRun, NewRun, RunFilter, RunStatus, StoredRun, Submitted};
+use skillhost_ledger::runs::{
+    EndOfRun, NewRun, RunFilter, RunStatus, RunStoreError, StoredRun, Submitted,
+};
 use skillhost_policy::outcome::Status;
 use skillhost_skill::runtime::hex;
 
@@ -30,6 +33,10 @@ const TEXT: usize = 128 << 10;
 const INPUT: usize = 1 << 20;
 /// The most time before another look at a run that this server does not drive.
 const NOT_LIVE: Duration = Duration::from_secs(1);
+/// The pause before another attempt to write a store.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How long the end of a run is kept while the store cannot be written, as workers of a fleet keep it.
+const STORE: Duration = Duration::from_secs(600);
 /// How long an answer to a cancellation waits for the run to end.
 pub(super) const CANCELLED: Duration = Duration::from_secs(1);
 
@@ -101,7 +108,7 @@ impl ApiShared {
     /// queue must not delay others. The store decides about the last places.
     pub(super) fn require_room(&self, tenant: &Tenant) -> Answered<()> {
         let most = tenant.settings().quotas.queued;
-        match tenant.queued() >= most {
+        match tenant.waiting() >= most {
             true => Err(queue_full(most)),
             false => Ok(()),
         }
@@ -170,6 +177,7 @@ impl ApiShared {
     fn drive(self: &Arc<Self>, tenant: &Arc<Tenant>, id: String, live: Arc<LiveRun>) {
         let turn = self.scheduler.enter(&tenant.name, tenant.settings().quotas.running);
         let (api, tenant) = (self.clone(), tenant.clone());
+        let waiting = tenant.count_waiting();
         tokio::spawn(async move {
             let turn = tokio::select! {
                 biased;
@@ -177,63 +185,134 @@ impl ApiShared {
                 () = live.cancel.cancelled() => None,
                 turn = turn => Some(turn),
             };
+            drop(waiting);
             // What is still queued runs when the next server starts.
             if turn.is_some() && api.closing.is_cancelled() {
                 return;
             }
-            match turn {
-                None => finish(tenant, id, FinishedRun::without_result(RunStatus::Cancelled)).await,
-                Some(turn) => api.execute(tenant, id, turn, &live).await,
-            }
+            let ending = || {
+                let (api, tenant, id) = (api.clone(), tenant.clone(), id.clone());
+                move |end: Option<FinishedRun>| async move {
+                    if let Some(end) = end {
+                        api.finish(&tenant, &id, &end).await;
+                    }
+                }
+            };
+            let end = match turn {
+                None => FinishedRun::without_result(RunStatus::Cancelled),
+                Some(turn) => {
+                    // Known at once, so that a server that stops waits for the run.
+                    live.status.send_replace(RunStatus::Running);
+                    let executing = {
+                        let (api, tenant, id) = (api.clone(), tenant.clone(), id.clone());
+                        async move { api.execute(&tenant, &id, turn, &live).await }
+                    };
+                    let Err(error) = api.threads.spawn(executing, ending()).await else { return };
+                    tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
+                    let message = "the host failed; its log says why".into();
+                    let status = Status::Failed { message, fix: None };
+                    FinishedRun::of(FinishedJob::not_run(status, &tenant.settings().hidden))
+                }
+            };
+            // It fails only by a panic, which is reported.
+            api.threads.spawn(std::future::ready(Some(end)), ending()).await.ok();
         });
     }
 
+    /// Executes a run whose turn has come. Returns its end, which is to be stored. Waits for the disk.
     async fn execute(
         self: &Arc<Self>,
-        tenant: Arc<Tenant>,
-        id: String,
+        tenant: &Arc<Tenant>,
+        id: &str,
         turn: Turn,
         live: &Arc<LiveRun>,
-    ) {
-        // Known at once, so that a server that stops waits for the run.
-        live.status.send_replace(RunStatus::Running);
-        let begun = {
-            let (tenant, id) = (tenant.clone(), id.clone());
-            tokio::task::spawn_blocking(move || begin(&tenant, &id)).await
-        };
-        let submission = match begun.map_err(|error| Problem::internal(&error)) {
-            Ok(Ok(Some(submission))) => Arc::new(submission),
-            Ok(Ok(None)) | Err(_) => return tenant.remove_live(&id, RunStatus::Lost),
-            Ok(Err(error)) => {
-                tracing::error!(tenant = tenant.name, run = id, %error, "cannot start a run");
-                return finish(tenant, id, FinishedRun::without_result(RunStatus::Lost)).await;
+    ) -> Option<FinishedRun> {
+        let (submission, turn) = match self.begin(tenant, id, turn, live).await {
+            Began::Running(submission, turn) => (submission, turn),
+            Began::Ended(status) => return Some(FinishedRun::without_result(status)),
+            Began::Left(status) => {
+                tenant.remove_live(id, status);
+                return None;
             }
         };
         let cancelled = live.cancel.clone();
-        let job = Job { id: id.clone(), submission, turn, cancelled, starting: None };
-        let is_first = job.turn.is_first();
-        let executing =
-            self.threads.spawn(is_first, execute(self.clone(), tenant.clone(), job, None));
-        let finished = executing.await.unwrap_or_else(|error| {
-            tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
-            let message = "the host failed; its log says why".into();
-            FinishedJob::not_run(Status::Failed { message, fix: None }, &tenant.settings().hidden)
-        });
+        let job = Job { id: id.to_owned(), submission, turn, cancelled, starting: None };
+        let finished = execute(self.clone(), tenant.clone(), job, None).await;
         if finished.status == RunStatus::Queued {
             // The server is stopping, and the run has not begun.
-            let requeue = move || {
-                if let Err(error) = tenant.state.store.requeue(&id) {
-                    tracing::error!(tenant = tenant.name, run = id, %error, "cannot requeue a run");
-                }
-                tenant.state.close_output(&id);
-                tenant.remove_live(&id, RunStatus::Queued);
-            };
-            // It fails only by a panic, which is reported.
-            tokio::task::spawn_blocking(requeue).await.ok();
-            return;
+            if let Err(error) = tenant.state.store.requeue(id) {
+                tracing::error!(tenant = tenant.name, run = id, %error, "cannot requeue a run");
+            }
+            tenant.state.close_output(id);
+            tenant.remove_live(id, RunStatus::Queued);
+            return None;
         }
-        let FinishedJob { status, result, cpu_ms, bytes, key } = finished;
-        finish(tenant, id, FinishedRun { status, result: Some(result), cpu_ms, bytes, key }).await;
+        Some(FinishedRun::of(finished))
+    }
+
+    /// Marks a run as running, whose turn has come. As long as its store cannot be written, the run stays
+    /// queued, and lends its slot to runs of other tenants.
+    async fn begin(&self, tenant: &Arc<Tenant>, id: &str, mut turn: Turn, live: &LiveRun) -> Began {
+        let mut is_reported = false;
+        loop {
+            // Otherwise, ends of runs that cannot be stored would fill the memory.
+            if !tenant.has_unstored() {
+                match in_place(tenant, || mark_running(tenant, id)) {
+                    Ok(Some(request)) => return begun(tenant, id, &request, turn),
+                    Ok(None) => return Began::Left(RunStatus::Lost),
+                    Err(error) if !is_reported => {
+                        tracing::error!(tenant = tenant.name, run = id, %error, "cannot start a run yet");
+                        is_reported = true;
+                    }
+                    Err(_) => {}
+                }
+            }
+            turn.pause();
+            let quota = tenant.settings().quotas.running;
+            let resumed = async {
+                tokio::time::sleep(AGAIN).await;
+                turn.resume(quota).await
+            };
+            turn = tokio::select! {
+                biased;
+                // The run waits for the next server, or for the tenant to return.
+                () = tenant.removed.cancelled() => return Began::Left(RunStatus::Queued),
+                () = self.closing.cancelled() => return Began::Left(RunStatus::Queued),
+                () = live.cancel.cancelled() => return Began::Ended(RunStatus::Cancelled),
+                turn = resumed => turn,
+            };
+        }
+    }
+
+    /// Stores the end of a run, and tells those who wait for it. As long as the store cannot be written,
+    /// tries again. Waits for the disk.
+    async fn finish(&self, tenant: &Arc<Tenant>, id: &str, run: &FinishedRun) {
+        let until = Instant::now() + STORE;
+        let result = run.result.as_ref();
+        // Fails only for keys that are no texts, which a result does not have.
+        let result = result.map(|result| serde_json::to_string(result).unwrap_or_default());
+        let mut unstored: Option<Unstored> = None;
+        while let Err(error) = in_place(tenant, || store_end(tenant, id, run, result.as_deref())) {
+            // An end without a result takes no memory. Without it, the run would stay queued, and nothing
+            // would drive it.
+            let is_over = run.result.is_some() && Instant::now() >= until;
+            // A tenant that is removed does not keep its folder, which the operator may delete.
+            if is_over || self.closing.is_cancelled() || tenant.removed.is_cancelled() {
+                tracing::error!(tenant = tenant.name, run = id, %error, "the end of a run is lost");
+                break;
+            }
+            if unstored.is_none() {
+                tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the end of a run yet");
+                unstored = Some(tenant.count_unstored());
+            }
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN) => {}
+                () = self.closing.cancelled() => {}
+                () = tenant.removed.cancelled() => {}
+            }
+        }
+        tenant.state.close_output(id);
+        tenant.remove_live(id, run.status);
     }
 
     /// Drives the runs that a previous server left in the queue.
@@ -262,8 +341,8 @@ impl ApiShared {
         if let Some(fleet) = &self.options.fleet {
             return self.fleet_run(fleet, tenant, id).await;
         }
-        let (api, tenant, id) = (self.clone(), tenant.clone(), id.to_owned());
-        blocking(move || api.info(&tenant, &id)).await
+        let (api, of, id) = (self.clone(), tenant.clone(), id.to_owned());
+        of_tenant(tenant, move || api.info(&of, &id)).await
     }
 
     fn stored(&self, tenant: &Tenant, id: &str) -> Answered<StoredRun> {
@@ -281,10 +360,13 @@ impl ApiShared {
         if let Some(fleet) = &self.options.fleet {
             return self.wait_in(fleet, tenant, id, within).await;
         }
-        let live = tenant.live(id);
-        let found = self.look(tenant, id).await?;
-        if found.status.has_ended() {
-            return Ok(found);
+        let live = tenant.live(id).filter(|live| live.is_submitted);
+        // A live run has not ended.
+        if live.is_none() {
+            let found = self.look(tenant, id).await?;
+            if found.status.has_ended() {
+                return Ok(found);
+            }
         }
         let ended = async {
             match &live {
@@ -397,16 +479,34 @@ pub(super) fn not_ended(run: &RunInfo) -> Problem {
     Problem::new(ProblemCode::NotEnded, detail)
 }
 
-/// Marks a run as running, and returns what was submitted; `None` if it is not queued.
-fn begin(tenant: &Tenant, id: &str) -> io::Result<Option<RunSubmission>> {
-    if !tenant.state.store.start(id, now()).map_err(io::Error::other)? {
-        return Ok(None);
-    }
-    let request = tenant.state.store.request(id).map_err(io::Error::other)?;
-    Ok(Some(serde_json::from_str(&request.unwrap_or_default())?))
+/// What came of a run whose turn has come.
+enum Began {
+    /// It is running.
+    Running(Arc<RunSubmission>, Turn),
+    /// It ends like this, without having begun.
+    Ended(RunStatus),
+    /// It stays in the store as it is. Those who wait for it get this status.
+    Left(RunStatus),
 }
 
-/// Stores the end of a run.
+/// Marks a run as running, and returns what was submitted, as JSON; `None` if it is not queued.
+fn mark_running(tenant: &Tenant, id: &str) -> Result<Option<String>, RunStoreError> {
+    // First, so that a run that cannot be read stays queued.
+    let request = tenant.state.store.request(id)?;
+    let is_marked = tenant.state.store.start(id, now())?;
+    Ok(request.filter(|_| is_marked))
+}
+
+fn begun(tenant: &Tenant, id: &str, request: &str, turn: Turn) -> Began {
+    match serde_json::from_str(request) {
+        Ok(submission) => Began::Running(Arc::new(submission), turn),
+        Err(error) => {
+            tracing::error!(tenant = tenant.name, run = id, %error, "cannot read a submission");
+            Began::Ended(RunStatus::Lost)
+        }
+    }
+}
+
 /// A run that has ended, as it is stored.
 struct FinishedRun {
     status: RunStatus,
@@ -418,34 +518,36 @@ struct FinishedRun {
 }
 
 impl FinishedRun {
+    fn of(job: FinishedJob) -> FinishedRun {
+        let FinishedJob { status, result, cpu_ms, bytes, key } = job;
+        FinishedRun { status, result: Some(result), cpu_ms, bytes, key }
+    }
+
     fn without_result(status: RunStatus) -> FinishedRun {
         FinishedRun { status, result: None, cpu_ms: 0, bytes: 0, key: None }
     }
 }
 
-async fn finish(tenant: Arc<Tenant>, id: String, run: FinishedRun) {
-    let FinishedRun { status, result, cpu_ms, bytes, key } = run;
-    let store = move || {
-        if let Some(key) = key
-            && let Err(error) = tenant.state.store.remember_result(&key, &id)
-        {
-            tracing::error!(tenant = tenant.name, run = id, %error, "cannot remember a result");
-        }
-        let text = result.map(|result| serde_json::to_string(&result).unwrap_or_default());
-        let output = tenant.state.output_bytes(&id);
-        let small = tenant.state.small_output(&id);
-        let streams = small.each_ref().map(Option::as_deref);
-        let end = EndOfRun { status, result: text.as_deref(), output, streams, cpu_ms, bytes };
-        let stored = tenant.state.store.end(&id, &end, now());
-        if let Err(error) = stored {
-            tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the end of a run");
-        }
-        tenant.state.close_output(&id);
-        tenant.remove_live(&id, status);
-    };
-    if let Err(error) = tokio::task::spawn_blocking(store).await {
-        tracing::error!(%error, "cannot store the end of a run");
+/// Stores the end of a run with its result, which is JSON.
+fn store_end(
+    tenant: &Tenant,
+    id: &str,
+    run: &FinishedRun,
+    result: Option<&str>,
+) -> Result<(), RunStoreError> {
+    let FinishedRun { status, cpu_ms, bytes, key, .. } = run;
+    let store = &tenant.state.store;
+    // Before the end, after which a client may submit the same run again.
+    let remembered = key.as_ref().map_or(Ok(()), |key| store.remember_result(key, id));
+    let output = tenant.state.output_bytes(id);
+    let small = tenant.state.small_output(id);
+    let streams = small.each_ref().map(Option::as_deref);
+    let (status, cpu_ms, bytes) = (*status, *cpu_ms, *bytes);
+    store.end(id, &EndOfRun { status, result, output, streams, cpu_ms, bytes }, now())?;
+    if let Err(error) = remembered {
+        tracing::error!(tenant = tenant.name, run = id, %error, "cannot remember a result");
     }
+    Ok(())
 }
 
 /// Counts what is written, and fails when there is no more room.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::fleet::Fleet;
@@ -29,10 +29,18 @@ pub(super) struct Tenant {
     live: Mutex<HashMap<String, Arc<LiveRun>>>,
     pub(super) memory: MemoryQuota,
     streams: AtomicUsize,
+    /// Those of all tenants together.
+    all_streams: Arc<Streams>,
     /// Bytes of uploads that are not stored yet.
     pub(super) uploading: AtomicU64,
     /// Bytes of requests for programs of sessions that have not ended: they stay in memory.
     pending: AtomicU64,
+    /// Places for requests that use the database.
+    pub(super) requests: Arc<Semaphore>,
+    /// Submitted runs that wait for their turn.
+    waiting: AtomicU64,
+    /// Runs whose end is not stored yet, because the store cannot be written.
+    unstored: AtomicU64,
     /// Cancelled when the tenant is removed from the file.
     pub(super) removed: CancellationToken,
 }
@@ -53,8 +61,8 @@ pub(super) struct TenantSettings {
 pub(super) struct LiveRun {
     pub(super) status: watch::Sender<RunStatus>,
     pub(super) cancel: CancellationToken,
-    /// Whether it was submitted, and waits in the queue; a program of a session does not.
-    is_submitted: bool,
+    /// Whether it was submitted; a program of a session is not.
+    pub(super) is_submitted: bool,
 }
 
 /// Counts the memory of the runs of a tenant.
@@ -70,6 +78,9 @@ pub(super) struct ReservedMemory<'a> {
     bytes: u64,
 }
 
+/// How many requests of a tenant may use its database, or list its runs in a fleet, at once; only one
+/// holds the lock of the database.
+const REQUESTS: usize = 2;
 /// The most bytes of requests for programs of sessions that have not ended.
 const PENDING: u64 = 64 << 20;
 
@@ -79,13 +90,55 @@ pub(super) struct Pending {
     bytes: u64,
 }
 
+/// A submitted run that waits for its turn, which is counted until this value is dropped.
+pub(super) struct Waiting(Arc<Tenant>);
+
+/// A run whose end is not stored yet, which is counted until this value is dropped.
+pub(super) struct Unstored(Arc<Tenant>);
+
 /// A stream, or another request that holds a connection, which is counted until this value is dropped.
-pub(super) struct OpenStream(Arc<Tenant>);
+pub(super) struct OpenStream {
+    tenant: Arc<Tenant>,
+    _of_all: CountedStream,
+}
 
 impl OpenStream {
     /// Checks whether the stream may go on: its tenant is still in the file.
     pub(super) fn may_continue(&self) -> bool {
-        !self.0.removed.is_cancelled()
+        !self.tenant.removed.is_cancelled()
+    }
+}
+
+/// Counts the streams of all tenants. Each holds a connection, and tenants share the connections of the
+/// server: together, their quotas may exceed them.
+pub(super) struct Streams {
+    open: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// A stream of any tenant, which is counted until this value is dropped.
+struct CountedStream(Arc<Streams>);
+
+impl Streams {
+    /// Leaves a quarter of this many connections to requests that are answered at once. A stream counts
+    /// as a connection, also where several share one.
+    pub(super) fn leave_room(&self, connections: usize) {
+        let most = (connections.saturating_mul(3) / 4).max(1);
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    fn count(self: &Arc<Streams>) -> Option<CountedStream> {
+        let most = self.most.load(Ordering::Relaxed);
+        let more = |open: usize| (open < most).then_some(open + 1);
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(CountedStream(self.clone()))
+    }
+}
+
+impl Default for Streams {
+    /// Any number, as long as nothing says how many connections there are.
+    fn default() -> Streams {
+        Streams { open: AtomicUsize::new(0), most: AtomicUsize::new(usize::MAX) }
     }
 }
 
@@ -96,6 +149,7 @@ impl Tenant {
         sessions: Sessions,
         service: Service,
         fleet: Option<Arc<dyn Fleet>>,
+        all_streams: Arc<Streams>,
         settings: TenantSettings,
     ) -> Tenant {
         Tenant {
@@ -108,8 +162,12 @@ impl Tenant {
             live: Mutex::default(),
             memory: MemoryQuota::default(),
             streams: AtomicUsize::new(0),
+            all_streams,
             uploading: AtomicU64::new(0),
             pending: AtomicU64::new(0),
+            requests: Arc::new(Semaphore::new(REQUESTS)),
+            waiting: AtomicU64::new(0),
+            unstored: AtomicU64::new(0),
             removed: CancellationToken::new(),
         }
     }
@@ -144,11 +202,26 @@ impl Tenant {
         }
     }
 
+    /// Counts a submitted run that waits for its turn, until the returned value is dropped.
+    pub(super) fn count_waiting(self: &Arc<Tenant>) -> Waiting {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self.clone())
+    }
+
     /// Returns the number of submitted runs that wait for their turn.
-    pub(super) fn queued(&self) -> u64 {
-        let is_queued =
-            |live: &&Arc<LiveRun>| live.is_submitted && *live.status.borrow() == RunStatus::Queued;
-        self.live_runs().values().filter(is_queued).count() as u64
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Counts a run whose end is not stored yet, until the returned value is dropped.
+    pub(super) fn count_unstored(self: &Arc<Tenant>) -> Unstored {
+        self.unstored.fetch_add(1, Ordering::Relaxed);
+        Unstored(self.clone())
+    }
+
+    /// Checks whether a run has an end that is not stored yet.
+    pub(super) fn has_unstored(&self) -> bool {
+        self.unstored.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the runs in progress.
@@ -173,12 +246,13 @@ impl Tenant {
         Some(Pending { tenant: self.clone(), bytes })
     }
 
-    /// Counts a stream, unless the tenant has too many.
+    /// Counts a stream, unless the tenant has too many, or all tenants together.
     pub(super) fn open_stream(self: &Arc<Tenant>) -> Option<OpenStream> {
+        let of_all = self.all_streams.count()?;
         let most = self.settings().quotas.streams;
         let more = |open: usize| (open < most).then_some(open + 1);
         self.streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(OpenStream(self.clone()))
+        Some(OpenStream { tenant: self.clone(), _of_all: of_all })
     }
 }
 
@@ -195,9 +269,27 @@ impl Drop for Pending {
     }
 }
 
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Unstored {
+    fn drop(&mut self) {
+        self.0.unstored.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.tenant.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for CountedStream {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -233,6 +325,18 @@ impl Drop for ReservedMemory<'_> {
 mod tests {
     use super::*;
     use futures::FutureExt as _;
+
+    #[test]
+    fn streams_leave_a_quarter_of_the_connections() {
+        for (connections, most) in [(0, 1), (1, 1), (2, 1), (4, 3), (8, 6), (256, 192)] {
+            let streams = Arc::new(Streams::default());
+            streams.leave_room(connections);
+            let open: Vec<CountedStream> = std::iter::from_fn(|| streams.count()).collect();
+            assert_eq!(open.len(), most, "{connections}");
+            drop(open);
+            assert!(streams.count().is_some());
+        }
+    }
 
     #[test]
     fn memory_is_reserved_up_to_the_quota() {

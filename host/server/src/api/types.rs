@@ -136,7 +136,7 @@ pub struct RunResult {
     /// The run.
     pub run: RunInfo,
     /// What happened, as `skillhost run --json` prints it; absent if the run never started or is
-    /// lost. `stdout` and `stderr` have at most 1 MiB here.
+    /// lost, or if the brokers of a fleet have lost its result. `stdout` and `stderr` have at most 1 MiB here.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Outcome>")]
     pub outcome: Option<Value>,

@@ -21,7 +21,6 @@ use super::state::{Finished, Upload, hex_of, is_inside, now};
 use super::tenant::Tenant;
 use super::types::{BlobInfo, SkillInfo, SkillUpload};
 use super::{Answered, ApiShared};
-use skillhost_ledger::runs::Swept;
 use skillhost_policy::manifest;
 use skillhost_skill::private::{Purpose, TempFolder};
 use skillhost_skill::{SizeLimits, Skill, SkillFolder, SourceKind};
@@ -212,6 +211,22 @@ pub(super) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
 }
 
+/// Does work of a request that waits for the disk, off the event loop, and limits how many such tasks a
+/// tenant has at once, so that one that floods the server does not delay others.
+pub(super) async fn of_tenant<T: Send + 'static>(
+    tenant: &Tenant,
+    work: impl FnOnce() -> Answered<T> + Send + 'static,
+) -> Answered<T> {
+    let place = tenant.requests.clone().acquire_owned().await;
+    let place = place.map_err(|error| Problem::internal(&error))?;
+    blocking(move || {
+        // The work goes on if the client has gone.
+        let _place = place;
+        work()
+    })
+    .await
+}
+
 fn other_digest() -> Problem {
     let detail = "send the bytes that the digest in the path was computed from";
     Problem::new(ProblemCode::DigestMismatch, detail)
@@ -280,6 +295,25 @@ fn unpack(
     Ok((skill.name, files))
 }
 
+/// Checks whether files could not be written because of their names, and not because the host failed.
+fn is_about_paths(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
+        PermissionDenied,
+    };
+    matches!(
+        error.kind(),
+        // The last one: a path that leads out of the folder.
+        AlreadyExists
+            | InvalidFilename
+            | InvalidInput
+            | IsADirectory
+            | NotADirectory
+            | NotFound
+            | PermissionDenied
+    )
+}
+
 /// Writes a skill to a private folder, checks that it loads, and keeps it.
 pub(super) fn keep(
     tenant: &Tenant,
@@ -313,9 +347,12 @@ pub(super) fn keep(
         }
         Ok(())
     };
-    write().map_err(|error| {
-        let detail = format!("its files cannot be written: {}", error.kind());
-        Problem::new(ProblemCode::SkillInvalid, detail)
+    write().map_err(|error| match is_about_paths(&error) {
+        true => {
+            let detail = format!("its files cannot be written: {}", error.kind());
+            Problem::new(ProblemCode::SkillInvalid, detail)
+        }
+        false => internal(&error),
     })?;
     let folder = made.path().join(name);
     let hidden = settings.hidden.and(&folder, name);
@@ -325,15 +362,13 @@ pub(super) fn keep(
         Problem::new(ProblemCode::SkillInvalid, hidden.text(&error.to_string()))
     })?;
     let digest = skill.digest().map_err(|error| internal(&error))?;
-    tenant.state.keep_skill(made.path(), &digest, name).map_err(|error| internal(&error))?;
+    let put = tenant.state.put_skill(made.path(), (&digest, name), (bytes, storage));
     // Moved, or there was one with the same content.
     if folder.symlink_metadata().is_err() {
         made.keep();
     }
-    let put = tenant.state.store.put_skill(&digest, name, bytes, storage, now());
-    if !put.map_err(|error| internal(&error))? {
-        tenant.state.remove(&Swept { skills: vec![digest], ..Swept::default() });
-        return Err(storage_quota(storage));
+    match put.map_err(|error| internal(&error))? {
+        true => Ok(SkillInfo { name: name.to_owned(), digest }),
+        false => Err(storage_quota(storage)),
     }
-    Ok(SkillInfo { name: name.to_owned(), digest })
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::executor::{FinishedJob, Job, Starting, execute};
 use super::fleet::{Content, Fetched};
-use super::problem::Problem;
+use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
 use super::state::StreamName;
 use super::tenant::Tenant;
@@ -47,8 +47,10 @@ pub struct WorkerRun {
 pub enum WorkerEnd {
     /// It ended.
     Ended(Box<EndedRun>),
-    /// It did not begin, and another worker may be able to run it.
+    /// It did not begin, since this worker lacks something that another one may have.
     NotHere(String),
+    /// It did not begin, since this host or the brokers failed. That says nothing about the run.
+    Faulty(String),
     /// It began, or could not be looked at, and this host failed: nothing is known of its end.
     Broken(String),
 }
@@ -115,8 +117,13 @@ impl WorkerHost {
         };
         match self.ended(&tenant, run, turn).await {
             Ok(end) => end,
-            Err(problem) => WorkerEnd::NotHere(problem.detail),
+            Err(problem) => not_begun(problem),
         }
+    }
+
+    /// Bounds the streams of sessions that servers forward to this worker.
+    pub(crate) fn share_connections(&self, connections: usize) {
+        self.0.streams.leave_room(connections);
     }
 
     async fn ended(&self, tenant: &Arc<Tenant>, run: WorkerRun, turn: Turn) -> Answered<WorkerEnd> {
@@ -161,9 +168,8 @@ impl WorkerHost {
             cancelled,
             starting: Some(starting),
         };
-        let is_first = job.turn.is_first();
         let executing = execute(self.0.clone(), tenant.clone(), job, None);
-        let executing = self.0.threads.spawn(is_first, executing);
+        let executing = self.0.threads.spawn(executing, std::future::ready);
         let finished = executing.await.map_err(|error| Problem::internal(&error))?;
         if finished.status == RunStatus::Queued {
             return Ok(WorkerEnd::NotHere("the worker is stopping".into()));
@@ -195,17 +201,23 @@ impl WorkerHost {
         Ok(None)
     }
 
-    /// Returns the bytes that some content has.
+    /// Returns what was submitted, as JSON.
     ///
     /// # Errors
-    /// It is missing, or has another digest.
-    pub async fn content(&self, tenant: &str, content: &Content) -> Result<Vec<u8>, String> {
+    /// It is missing, has another digest, or cannot be read: what comes of the run.
+    pub async fn request(&self, tenant: &str, content: &Content) -> Result<Vec<u8>, WorkerEnd> {
         let (Some(tenant), Some(fleet)) = (self.tenant(tenant), &self.0.options.fleet) else {
-            return Err("this worker does not serve the tenant".into());
+            return Err(WorkerEnd::NotHere("this worker does not serve the tenant".into()));
         };
+        if let Content::Blob(digest) = content
+            && !self.0.fetch_blob(fleet, &tenant, digest).await.map_err(not_begun)?
+        {
+            return Err(WorkerEnd::NotHere(format!(
+                "the request of the run, {digest}, is missing"
+            )));
+        }
         let most = self.0.options.bounds.body;
-        let bytes = self.0.fleet_output(fleet, &tenant, content, 0, most).await;
-        bytes.map_err(|problem| problem.detail)
+        self.0.fleet_output(fleet, &tenant, content, 0, most).await.map_err(not_begun)
     }
 
     /// Returns the output of a run in progress after these positions, at most `most` bytes each.
@@ -234,6 +246,15 @@ impl WorkerHost {
 
     pub(super) fn tenant(&self, name: &str) -> Option<Arc<Tenant>> {
         self.0.tenants().into_iter().find(|tenant| tenant.name == name)
+    }
+}
+
+/// Returns what comes of a run that could not be prepared. What another worker would refuse as well must
+/// not count as a fault: a run is put off without end for faults.
+fn not_begun(problem: Problem) -> WorkerEnd {
+    match problem.code {
+        ProblemCode::Internal | ProblemCode::FleetUnavailable => WorkerEnd::Faulty(problem.detail),
+        _ => WorkerEnd::NotHere(problem.detail),
     }
 }
 
@@ -268,4 +289,23 @@ fn ended_run(tenant: &Tenant, id: &str, finished: FinishedJob) -> Answered<Worke
         key: finished.key,
         is_metered: tenant.settings().quotas.has_hourly(),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::fleet::FleetError;
+
+    #[test]
+    fn only_a_fault_of_the_host_or_the_brokers_says_nothing_about_a_run() {
+        let unavailable = FleetError::Unavailable("no leader".into());
+        for fault in [Problem::internal(&"the disk is full"), unavailable.into()] {
+            assert!(matches!(not_begun(fault), WorkerEnd::Faulty(_)));
+        }
+        let untrusted = FleetError::Untrusted("another digest".into());
+        let invalid = Problem::new(ProblemCode::SkillInvalid, "no frontmatter");
+        for lack in [untrusted.into(), invalid] {
+            assert!(matches!(not_begun(lack), WorkerEnd::NotHere(_)));
+        }
+    }
 }

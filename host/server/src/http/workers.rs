@@ -22,6 +22,7 @@ const CONNECTIONS: usize = 1_024;
 /// Serves until the future is dropped.
 pub async fn serve_sessions(host: WorkerHost, listener: TcpListener) {
     let connections = Connections::new(CONNECTIONS);
+    host.share_connections(CONNECTIONS);
     loop {
         let stream = match accept(&listener).await {
             Ok((stream, _)) => stream,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, StatxTimestamp, makedev, statx};
 use rustix::io::Errno;
 
 use super::Runner;
@@ -23,9 +24,16 @@ use skillhost_skill::runtime::Programs;
 pub(super) fn resolve(capabilities: &mut Capabilities) {
     for mount in capabilities.mounts.iter_mut().chain(&mut capabilities.packages) {
         let Ok(real) = mount.host.canonicalize() else { continue };
-        let Ok(found) = rustix::fs::stat(&real) else { continue };
-        let spelling = std::mem::replace(&mut mount.host, real);
-        mount.resolved = Some(HostFolder { spelling, device: found.st_dev, inode: found.st_ino });
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let Ok(found) = statx(CWD, &real, AtFlags::empty(), wanted) else { continue };
+        let born = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+        let StatxTimestamp { tv_sec, tv_nsec, .. } = found.stx_btime;
+        mount.resolved = Some(HostFolder {
+            spelling: std::mem::replace(&mut mount.host, real),
+            device: makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            born: born.then(|| i128::from(tv_sec) * 1_000_000_000 + i128::from(tv_nsec)),
+        });
     }
 }
 

@@ -111,7 +111,8 @@ impl KeptCache {
 fn cache_scope(capabilities: &Capabilities) -> Vec<u8> {
     let workspace = capabilities.mounts.iter().find(|mount| mount.guest == "/workspace");
     let folder = workspace.map(|mount| {
-        let place = mount.resolved.as_ref().map(|folder| (folder.device, folder.inode));
+        let place =
+            mount.resolved.as_ref().map(|folder| (folder.device, folder.inode, folder.born));
         (&mount.host, place)
     });
     let authorities: Vec<&str> =

@@ -16,6 +16,7 @@ use super::hosted::new_id;
 use super::programs::EndOnDrop;
 use super::types::{
     FileList, ProgramRequest, SessionChanges, SessionInfo, SessionRequest, SessionStatus,
+    SnapshotInfo,
 };
 
 /// The sessions of one agent.
@@ -87,6 +88,32 @@ impl AgentSessions {
             true => self.api.apply_session(&self.tenant, &session).await,
             false => self.api.session_diff(&self.tenant, &session).await,
         }
+    }
+
+    /// Drops what the session changed.
+    pub(crate) async fn drop_changes(&self, id: &str) -> Answered<()> {
+        let session = self.get(id)?;
+        self.api.drop_changes(&session).await.map(drop)
+    }
+
+    /// Creates another session with the same files.
+    pub(crate) async fn fork(&self, id: &str) -> Answered<SessionInfo> {
+        let session = self.get(id)?;
+        let info = self.api.fork_session(&self.tenant, &session).await?;
+        self.own().insert(info.id.clone());
+        Ok(info)
+    }
+
+    /// Stores the files of `/workspace`, and returns their name.
+    pub(crate) async fn snapshot(&self, id: &str) -> Answered<SnapshotInfo> {
+        let session = self.get(id)?;
+        self.api.snapshot_session(&self.tenant, &session).await
+    }
+
+    /// Gives `/workspace` the files of a snapshot.
+    pub(crate) async fn restore(&self, id: &str, tree: String) -> Answered<()> {
+        let session = self.get(id)?;
+        self.api.restore_session(&self.tenant, &session, tree).await.map(drop)
     }
 
     pub(crate) async fn end(&self, id: &str) -> Answered<SessionInfo> {

@@ -105,7 +105,8 @@ impl ApiShared {
             tenant.require_quotas_blocking()?;
             let _creating = tenant.sessions.begin(quotas.sessions)?;
             // The policy may have changed since the session was created.
-            let (granted, mut limits) = api.grant_skills(&tenant, &session.skills)?;
+            let (granted, mut limits) =
+                api.grant_skills(&tenant, &session.skills, &session.restrictions)?;
             limits.disk = session.limits.disk.min(limits.disk);
             let reserved = tenant.sessions.reserve(limits.disk, quotas.session_disk.0)?;
             let life = session.expires.saturating_sub(session.created);
@@ -115,6 +116,7 @@ impl ApiShared {
                 parent: Some(session.id.clone()),
                 rules: granted,
                 limits,
+                restrictions: session.restrictions.clone(),
                 ttl: life.min(milliseconds(quotas.session_ttl.0)),
                 idle: session.idle.min(milliseconds(quotas.session_idle.0)),
                 base: session.state().base.clone(),

@@ -321,6 +321,7 @@ impl ApiShared {
             session: session.id.clone(),
             files: session.files(),
             scratch: session.folder.join(SCRATCH),
+            restrictions: session.restrictions.clone(),
             stdin: reader,
         };
         let turn = self.scheduler.enter(&tenant.name, tenant.settings().quotas.running);
@@ -348,9 +349,8 @@ impl ApiShared {
                         cancelled,
                         starting: None,
                     };
-                    let is_first = job_of.turn.is_first();
                     let running = execute(api.clone(), tenant.clone(), job_of, Some(Arc::new(job)));
-                    api.threads.spawn(is_first, running).await.unwrap_or_else(|error| {
+                    api.threads.spawn(running, std::future::ready).await.unwrap_or_else(|error| {
                         tracing::error!(tenant = tenant.name, program = driven.id, %error, "a program failed on the host");
                         let message = "the host failed; its log says why".into();
                         let status = Status::Failed { message, fix: None };

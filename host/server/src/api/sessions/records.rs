@@ -49,6 +49,7 @@ impl SessionRecord {
             disk: 0,
             disk_limit: 0,
             running: 0,
+            policy: None,
         }
     }
 }

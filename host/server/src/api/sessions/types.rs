@@ -34,6 +34,22 @@ pub struct SessionRequest {
     /// skill has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<u64>,
+    /// Permissions and limits to take away from the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<SessionPolicy>,
+}
+
+/// Permissions and limits that a session and its forks lose, although the tenant's policy grants them
+/// to its skills.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionPolicy {
+    /// Up to 64 entries, as in `deny` of a policy file, such as `Write` or
+    /// `WebFetch(domain:example.com)`. They override everything that is allowed.
+    #[schemars(length(max = 64))]
+    pub deny: Vec<String>,
+    /// Limits of each program, as those of a run. They can only lower those of the tenant's policy.
+    pub limits: BTreeMap<Limit, u64>,
 }
 
 /// Where a session is in its life.
@@ -99,6 +115,9 @@ pub struct SessionInfo {
     /// Programs that have not ended.
     #[serde(default)]
     pub running: usize,
+    /// The policy of the request that created it; absent if it has ended or its worker does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<SessionPolicy>,
 }
 
 /// Sessions, the latest first.
