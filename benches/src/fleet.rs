@@ -26,6 +26,8 @@ const RUNS: usize = 40;
 const MANY: usize = 400;
 /// Clients that submit them.
 const CLIENTS: usize = 16;
+/// A command that computes for about 20 ms.
+const WORK: &str = "for ((i = 0; i < 5000; i++)); do :; done";
 const TOKEN: &str = "a-token-of-the-benchmark";
 
 /// Measures a fleet on this machine, with this broker, in this many rounds.
@@ -46,17 +48,15 @@ pub(crate) fn run(
     // The first runs compile.
     local.run("nap")?;
     server.run("nap")?;
-    let (nap, hello) = progress.step("runs one after the other", |_| {
-        let nap = one_by_one(&local, &server, "nap", rounds * RUNS)?;
-        Ok::<_, Error>((nap, one_by_one(&local, &server, "hello", rounds * RUNS)?))
+    let [nap, work, hello] = progress.step("runs one after the other", |_| {
+        let pair = |skill| one_by_one(&local, &server, skill, rounds * RUNS);
+        Ok::<_, Error>([pair("nap")?, pair("work")?, pair("hello")?])
     })?;
-    let throughput = progress.step("runs by many clients", |_| {
-        let (mut alone, mut queued) = (Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            alone.push(local.many("nap")?);
-            queued.push(server.many("nap")?);
-        }
-        Ok::<_, Error>(Throughput { local: median(alone), fleet: median(queued) })
+    let [throughput, naps] = progress.step("runs by many clients", |_| {
+        Ok::<_, Error>([
+            by_many(&local, &server, "work", rounds)?,
+            by_many(&local, &server, "nap", rounds)?,
+        ])
     })?;
     drop((local, whole));
     let (one_worker, use_of_run) = progress.step("one worker of one slot", |_| {
@@ -75,7 +75,9 @@ pub(crate) fn run(
         let rates = (0..rounds).map(|_| server.many("nap"));
         Ok::<_, Error>(median(rates.collect::<Result<_, _>>()?))
     })?;
-    Ok(Report { header, nap, hello, throughput, one_worker, two_workers, use_of_run })
+    let report =
+        Report { header, nap, work, hello, throughput, naps, one_worker, two_workers, use_of_run };
+    Ok(report)
 }
 
 /// Runs a skill on one server and in the fleet, in turn.
@@ -90,6 +92,21 @@ fn one_by_one(local: &Server, server: &Server, skill: &str, runs: usize) -> Resu
         Spread::of(times).ok_or_else(|| Error::new("no runs were measured"))
     };
     Ok(Pair { local: spread(alone)?, fleet: spread(queued)? })
+}
+
+/// Measures how many runs of several clients one server and the fleet execute, in turn.
+fn by_many(
+    local: &Server,
+    server: &Server,
+    skill: &str,
+    rounds: usize,
+) -> Result<Throughput, Error> {
+    let (mut alone, mut queued) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        alone.push(local.many(skill)?);
+        queued.push(server.many(skill)?);
+    }
+    Ok(Throughput { local: median(alone), fleet: median(queued) })
 }
 
 /// A folder with skills, a policy and a fleet, and the programs.
@@ -121,7 +138,7 @@ impl Fleet<'_> {
     fn new<'a>(place: &'a Place, broker: &'a Path) -> Result<Fleet<'a>, Error> {
         let root = tempfile::tempdir().map_err(Error::context("create a folder"))?;
         let (port, monitor) = (free_port()?, free_port()?);
-        for (name, command) in [("nap", "sleep 0.02"), ("hello", "echo hello")] {
+        for (name, command) in [("nap", "sleep 0.02"), ("work", WORK), ("hello", "echo hello")] {
             let folder = root.path().join("skills").join(name);
             let write = || -> std::io::Result<()> {
                 std::fs::create_dir_all(folder.join("scripts"))?;

@@ -149,7 +149,8 @@ fn capacity(server: &Server, step: &Step) -> Result<Capacity, Error> {
     })?;
     let per_second = into_inner(tally).times.len() as u64 / CAPACITY_TIME.as_secs();
     step.note("70 % of the capacity");
-    let wall = at_rate(server, 0, per_second as f64 * LOAD, LOAD_TIME)?;
+    // By the same tenants: the server bounds what one of them may use.
+    let wall = at_rate(server, TENANTS, per_second as f64 * LOAD, LOAD_TIME)?;
     Ok(Capacity { per_second, wall })
 }
 
@@ -162,7 +163,7 @@ fn flood(
 ) -> Result<Flood, Error> {
     let rate = capacity.per_second as f64 * SMALL;
     step.note(&format!("alone, {} of {FLOOD_ROUNDS}", round + 1));
-    let alone = at_rate(server, 0, rate, FLOOD_TIME)?;
+    let alone = at_rate(server, 1, rate, FLOOD_TIME)?;
     step.note(&format!("beside a flood, {} of {FLOOD_ROUNDS}", round + 1));
     let (over, shares) = (AtomicBool::new(false), AtomicBool::new(false));
     let flood = std::thread::scope(|scope| {
@@ -180,7 +181,7 @@ fn flood(
             })?;
         }
         std::thread::sleep(Duration::from_secs(2));
-        let beside = at_rate(server, 0, rate, FLOOD_TIME);
+        let beside = at_rate(server, 1, rate, FLOOD_TIME);
         over.store(true, Ordering::Relaxed);
         Ok::<_, Error>(Flood { alone, beside: beside? })
     })?;
@@ -190,16 +191,16 @@ fn flood(
     }
 }
 
-/// Submits small runs of a tenant at a rate, and returns how long they took from the time at which
+/// Submits small runs of the first tenants at a rate, and returns how long they took from the time at which
 /// each should have been submitted: a server that is late does not slow down what it is measured by.
-fn at_rate(server: &Server, tenant: usize, rate: f64, length: Duration) -> Result<Spread, Error> {
+fn at_rate(server: &Server, tenants: usize, rate: f64, length: Duration) -> Result<Spread, Error> {
     let tally = Mutex::new(Tally::default());
     let start = Instant::now() + Duration::from_millis(200);
     let every = Duration::from_secs_f64(SENDERS as f64 / rate.max(1.0));
     std::thread::scope(|scope| {
         for index in 0..SENDERS {
             let tally = &tally;
-            let token = &server.tenants[tenant].token;
+            let token = &server.tenants[index % tenants].token;
             spawn(scope, move || {
                 let mut client = Client::new(server.port, token);
                 let mut at = start + every.mul_f64(index as f64 / SENDERS as f64);

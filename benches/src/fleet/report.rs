@@ -31,9 +31,15 @@ const PLANNED: f64 = 0.7;
 pub(crate) struct Report {
     #[serde(flatten)]
     pub(super) header: Header,
+    /// A run that sleeps for 20 ms.
     pub(super) nap: Pair,
+    /// A run that computes for about 20 ms.
+    pub(super) work: Pair,
     pub(super) hello: Pair,
+    /// Of runs that compute.
     pub(super) throughput: Throughput,
+    /// Of runs that sleep: the processors do nothing but queue, start and end runs.
+    pub(super) naps: Throughput,
     pub(super) one_worker: f64,
     pub(super) two_workers: f64,
     /// What one run uses in a fleet with one worker of one slot.
@@ -126,18 +132,22 @@ pub(crate) fn markdown(report: &Report) -> String {
 
 /// A fleet next to one server, with goals.
 fn compared(report: &Report) -> Table {
-    let Report { nap, hello, throughput, one_worker, two_workers, .. } = report;
+    let Report { nap, work, hello, throughput, naps, one_worker, two_workers, .. } = report;
     let mut table = Table::new(["", "one server", "fleet", "difference", "goal", "met"]);
     let is_met = |met: bool| if met { "yes" } else { "no" }.to_owned();
     let more = |pair: &Pair| pair.fleet.p50.saturating_sub(pair.local.p50);
-    table.row([
-        "a run of 20 ms, p50".into(),
-        units::time(nap.local.p50),
-        units::time(nap.fleet.p50),
-        format!("{} more", units::time(more(nap))),
-        format!("at most {} more", units::time(MORE)),
-        is_met(more(nap) <= MORE),
-    ]);
+    for (name, pair) in
+        [("a run that sleeps for 20 ms, p50", nap), ("a run that computes for 20 ms, p50", work)]
+    {
+        table.row([
+            name.into(),
+            units::time(pair.local.p50),
+            units::time(pair.fleet.p50),
+            format!("{} more", units::time(more(pair))),
+            format!("at most {} more", units::time(MORE)),
+            is_met(more(pair) <= MORE),
+        ]);
+    }
     table.row([
         "a hello, p50".into(),
         units::time(hello.local.p50),
@@ -146,15 +156,17 @@ fn compared(report: &Report) -> Table {
         String::new(),
         String::new(),
     ]);
-    let share = throughput.fleet / throughput.local;
-    table.row([
-        format!("runs of 20 ms by {CLIENTS} clients"),
-        format!("{}/s", units::count(throughput.local)),
-        format!("{}/s", units::count(throughput.fleet)),
-        format!("{share:.2}"),
-        format!("at least {SHARE}"),
-        is_met(share >= SHARE),
-    ]);
+    for (name, rates) in [("compute", throughput), ("sleep", naps)] {
+        let share = rates.fleet / rates.local;
+        table.row([
+            format!("runs that {name} for 20 ms, by {CLIENTS} clients"),
+            format!("{}/s", units::count(rates.local)),
+            format!("{}/s", units::count(rates.fleet)),
+            format!("{share:.2}"),
+            format!("at least {SHARE}"),
+            is_met(share >= SHARE),
+        ]);
+    }
     let second = two_workers / one_worker;
     table.row([
         "two workers of one slot, next to one".into(),
@@ -180,7 +192,7 @@ fn compared(report: &Report) -> Table {
 /// What one run uses.
 fn used(report: &Report) -> Table {
     let Use { broker, server, worker, messages, bytes, stored } = &report.use_of_run;
-    let mut table = Table::new(["", "for one run of 20 ms"]);
+    let mut table = Table::new(["", "for one run that sleeps for 20 ms"]);
     for (name, figure) in [
         ("processor time of the worker", units::time(*worker)),
         ("processor time of the API server", units::time(*server)),
@@ -202,7 +214,7 @@ fn large(report: &Report) -> Table {
     let planned = format!("/ {PLANNED}");
     for (name, arithmetic, needed) in [
         (
-            "cores of workers",
+            "cores of workers, for runs that sleep",
             format!("{} runs/s × {} {planned}", units::count(LARGE), units::time(used.worker)),
             cores(used.worker),
         ),
@@ -263,8 +275,10 @@ pub(crate) mod tests {
         let pair = |local, fleet| json!({ "local": spread(local), "fleet": spread(fleet) });
         crate::report::tests::report(json!({
             "nap": pair(25_000_000, 29_000_000),
+            "work": pair(23_000_000, 29_000_000),
             "hello": pair(4_000_000, 8_000_000),
-            "throughput": { "local": 400.0, "fleet": 350.0 },
+            "throughput": { "local": 80.0, "fleet": 70.0 },
+            "naps": { "local": 400.0, "fleet": 300.0 },
             "one_worker": 30.0,
             "two_workers": 45.0,
             "use_of_run": {
@@ -278,11 +292,13 @@ pub(crate) mod tests {
     fn figures_are_compared_with_their_goals() {
         let text = markdown(&report());
         for row in [
-            "| a run of 20 ms, p50 | 25 ms | 29 ms | 4.0 ms more | at most 5.0 ms more | yes |",
-            "| runs of 20 ms by 16 clients | 400/s | 350/s | 0.88 | at least 0.8 | yes |",
+            "| a run that sleeps for 20 ms, p50 | 25 ms | 29 ms | 4.0 ms more | at most 5.0 ms more | yes |",
+            "| a run that computes for 20 ms, p50 | 23 ms | 29 ms | 6.0 ms more | at most 5.0 ms more | no |",
+            "| runs that compute for 20 ms, by 16 clients | 80/s | 70/s | 0.88 | at least 0.8 | yes |",
+            "| runs that sleep for 20 ms, by 16 clients | 400/s | 300/s | 0.75 | at least 0.8 | no |",
             "| 45/s, 30/s | 1.50 times | at least 1.6 times | no |",
             "| 60/s | +33 % | within 25 % | no |",
-            "| cores of workers | 16,700 runs/s × 4.0 ms / 0.7 | 96 |",
+            "| cores of workers, for runs that sleep | 16,700 runs/s × 4.0 ms / 0.7 | 96 |",
             "| tenants, each with streams of its own | 16,700 runs/s / (1,000 runs/s of a stream × 0.7) | 24 |",
         ] {
             assert!(text.contains(row), "{row}\n{text}");
