@@ -38,6 +38,20 @@ fn any_server_answers_for_a_run_and_it_ends_as_on_one_machine() {
     assert_eq!(*written, json!(digest(b"new\n")), "{result}");
     let blob = first.get(&format!("/v1/blobs/{}", written.as_str().unwrap()));
     assert_eq!(blob.text(), "new\n");
+    // So is a tree, which names its files.
+    let entries = json!({
+        "in.txt": { "kind": "file", "digest": digest(b"of a tree\n") },
+        "link": { "kind": "link", "target": "in.txt" },
+    });
+    let tree = json!({ "entries": entries }).to_string();
+    let run = json!({ "skill": "writer", "target": { "command": "cat link" }, "tree": digest(tree.as_bytes()) });
+    for blob in [tree.as_bytes(), b"of a tree\n"] {
+        let refused = first.call("POST", "/v1/runs", &run);
+        assert_eq!(refused.json()["missing"], json!([digest(blob)]), "{}", refused.text());
+        second.put_blob(blob);
+    }
+    let read = second.result(&first.submit(&run));
+    assert_eq!(read["outcome"]["stdout"], "of a tree\n", "{read}");
     let logs = second.get(&format!("/v1/runs/{id}/logs")).text();
     assert!(logs.contains("uploaded") && logs.contains("line 3999") && logs.contains("event: end"));
     // The same key is the same run at both servers, and another request with it is refused.
@@ -58,7 +72,7 @@ fn any_server_answers_for_a_run_and_it_ends_as_on_one_machine() {
     let list = page("limit=1");
     assert_eq!(list["runs"][0]["id"], json!(once));
     let next = list["next"].as_str().unwrap();
-    assert_eq!(page(&format!("limit=5&cursor={next}"))["runs"][0]["id"], json!(id));
+    assert_eq!(page(&format!("limit=5&cursor={next}"))["runs"][1]["id"], json!(id));
     assert_eq!(page("status=failed")["runs"], json!([]));
     let missing = "0".repeat(32);
     assert_eq!(first.get(&format!("/v1/runs/{missing}")).code(), "not-found");

@@ -137,6 +137,17 @@ fn a_run_with_anything_else_is_executed() {
         assert!(!cached(&server, &other), "{path}");
         assert!(cached(&server, &other), "{path}: the other run has a result of its own");
     }
+    let in_tree = |target: &str| {
+        let file = json!({ "kind": "file", "digest": server.put_blob(b"in\n") });
+        let tree = json!({ "in.txt": file, "link": { "kind": "link", "target": target } });
+        let tree = server.put_blob(json!({ "entries": tree }).to_string().as_bytes());
+        let mut run = run();
+        run.as_object_mut().unwrap().remove("files");
+        run["tree"] = json!(tree);
+        run
+    };
+    assert!(!cached(&server, &in_tree("a")) && cached(&server, &in_tree("a")));
+    assert!(!cached(&server, &in_tree("b")), "the link leads elsewhere");
     let mut live = run();
     live.as_object_mut().unwrap().remove("deterministic");
     live.as_object_mut().unwrap().remove("receipt");

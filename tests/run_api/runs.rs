@@ -154,6 +154,77 @@ fn files_are_the_workspace_and_writes_come_back_as_changes() {
 }
 
 #[test]
+fn a_workspace_is_named_by_the_digest_of_a_tree() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let text = b"uploaded\n";
+    let tree = json!({ "entries": {
+        "a/in.txt": { "kind": "file", "digest": skillhost_skill::runtime::digest(text) },
+        "a/run.sh": { "kind": "file", "digest": skillhost_skill::runtime::digest(b"echo ran\n"), "mode": 0o755 },
+        "empty": { "kind": "folder" },
+        "link": { "kind": "link", "target": "a/in.txt" },
+        "out": { "kind": "link", "target": "/etc/hostname" },
+    } });
+    let tree = tree.to_string();
+    let digest = skillhost_skill::runtime::digest(tree.as_bytes());
+    let command = "cat link out; a/run.sh; ls -l a/in.txt | cut -c4; ls; echo more >> link; mv a/in.txt empty/";
+    let run = json!({ "skill": "writer", "target": { "command": command }, "tree": digest });
+    let refused = server.call("POST", "/v1/runs", &run);
+    assert_eq!((refused.code(), refused.json()["missing"].clone()), ("blobs-missing".into(), json!([digest])));
+    server.put_blob(tree.as_bytes());
+    let refused = server.call("POST", "/v1/runs", &run);
+    assert_eq!(refused.json()["missing"].as_array().map(Vec::len), Some(2), "{}", refused.text());
+    server.put_blob(text);
+    server.put_blob(b"echo ran\n");
+    let result = server.result(&server.submit(&run));
+    // A symlink leads to what the guest finds there, never to a file of the host.
+    let stdout = result["outcome"]["stdout"].as_str().unwrap();
+    assert_eq!(stdout, "uploaded\nran\n-\na\nempty\nlink\nout\n", "{result}");
+    let changes = result["changes"].as_array().unwrap();
+    let change = |path: &str| changes.iter().find(|change| change["path"] == path);
+    assert!(change("a/in.txt").is_some_and(|change| change.get("after").is_none()), "{result}");
+    let moved = &change("empty/in.txt").unwrap()["after"]["digest"];
+    let blob = server.get(&format!("/v1/blobs/{}", moved.as_str().unwrap()));
+    assert_eq!(blob.text(), "uploaded\nmore\n");
+    assert_eq!(changes.len(), 2, "{result}");
+}
+
+#[test]
+fn a_tree_that_a_run_cannot_start_with_is_refused() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let submit = |tree: &str| {
+        let command = json!({ "command": "ls" });
+        server.call("POST", "/v1/runs", &json!({ "skill": "writer", "target": command, "tree": tree }))
+    };
+    assert_eq!(submit("sha256:../runs.db").code(), "invalid-request");
+    let a = server.put_blob(b"a");
+    let file = json!({ "kind": "file", "digest": a });
+    for entries in [
+        json!({ "../x": file }),
+        json!({ "/x": file }),
+        json!({ "a": { "kind": "file", "digest": "sha256:../runs.db" } }),
+        json!({ "a": file, "a/b": file }),
+        json!({ "a": { "kind": "link", "target": "/etc" }, "a/passwd": file }),
+        json!({ "a": { "kind": "link", "target": "" } }),
+        json!({ "a": { "kind": "link", "target": "x".repeat(4_096) } }),
+        json!({ "a": { "kind": "socket" } }),
+    ] {
+        let tree = server.put_blob(json!({ "entries": entries }).to_string().as_bytes());
+        let answer = submit(&tree);
+        assert_eq!(answer.code(), "invalid-request", "{entries}: {}", answer.text());
+    }
+    assert_eq!(submit(&server.put_blob(b"not JSON")).code(), "invalid-request");
+    let tree = server.put_blob(json!({ "entries": { "a": file } }).to_string().as_bytes());
+    let both = json!({ "skill": "writer", "target": { "command": "ls" }, "tree": tree, "files": { "b": { "content": "" } } });
+    assert_eq!(server.call("POST", "/v1/runs", &both).code(), "invalid-request");
+    // Paths of `files` may contradict one another as those of a tree.
+    let files = json!({ "a": { "content": "" }, "a/b": { "content": "" } });
+    let run = json!({ "skill": "writer", "target": { "command": "ls" }, "files": files });
+    assert_eq!(server.call("POST", "/v1/runs", &run).code(), "invalid-request");
+}
+
+#[test]
 fn a_key_names_one_run_also_after_a_restart() {
     let place = Place::new();
     let file = place.user.work().join("token");

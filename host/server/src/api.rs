@@ -33,6 +33,7 @@ mod threads;
 pub mod types;
 mod uploads;
 pub mod worker;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};

@@ -358,29 +358,21 @@ impl Create {
                 false => skill.clone(),
             });
         }
-        let (files, local) = match &self.workspace {
-            Some(folder) => submit::workspace(folder)?,
-            None => Default::default(),
-        };
+        let local = self.workspace.as_deref().map(submit::workspace).transpose()?;
+        let tree = local.as_ref().map(|local| local.digest.clone());
         let policy = SessionPolicy { deny: self.deny.clone(), ..SessionPolicy::default() };
         let request = SessionRequest {
             skills,
-            files,
-            tree: self.tree.clone(),
+            files: BTreeMap::new(),
+            tree: tree.or_else(|| self.tree.clone()),
             ttl: self.ttl.map(|ttl| ttl.as_secs()),
             idle: self.idle.map(|idle| idle.as_secs()),
             disk: self.disk,
             policy: Some(policy).filter(|policy| !policy.deny.is_empty()),
         };
-        let attempt =
-            || client.json::<SessionInfo>(Method::POST, "/v1/sessions", &[], Some(&request));
-        let info = match attempt() {
-            Err(ClientError::Problem(problem)) if problem.code == ProblemCode::BlobsMissing => {
-                submit::upload(&client, &problem.missing, &local)?;
-                attempt()?
-            }
-            done => done?,
-        };
+        let info: SessionInfo = submit::with_uploads(&client, local.as_ref(), || {
+            client.json(Method::POST, "/v1/sessions", &[], Some(&request))
+        })?;
         let id = session_id(&info.id).map_err(|_| {
             CliError::new(Exit::Io, "the server did not return the id of a session")
         })?;

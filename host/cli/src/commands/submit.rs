@@ -11,10 +11,10 @@ use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Output;
 use skillhost_sandbox::files::open_root;
-use skillhost_server::api::problem::{Problem, ProblemCode};
+use skillhost_server::api::problem::ProblemCode;
 use skillhost_server::api::types::{
-    DeterministicRun, FileSource, RunInfo, RunSubmission, RunTarget, SkillFileSource, SkillInfo,
-    SkillUpload, ToolCall,
+    DeterministicRun, FileState, RunInfo, RunSubmission, RunTarget, SkillFileSource, SkillInfo,
+    SkillUpload, ToolCall, Tree,
 };
 use skillhost_skill::{SizeLimits, Skill, runtime};
 
@@ -108,10 +108,14 @@ const FILE: u64 = 64 << 20;
 /// The most bytes of standard input: what fits in a body of the server, as base64.
 const STDIN: u64 = 5 << 20;
 
-/// Local files, by digest, which are read again when the server asks for them.
-#[derive(Default)]
-pub(crate) struct LocalFiles {
-    root: Option<Dir>,
+/// A local folder as a tree. Its files are read again when the server asks for them.
+pub(crate) struct LocalTree {
+    /// The digest of the tree.
+    pub(crate) digest: String,
+    /// The tree, as JSON.
+    text: Vec<u8>,
+    root: Dir,
+    /// A path of each file, by digest.
     paths: BTreeMap<String, String>,
 }
 
@@ -122,12 +126,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     } else {
         args.skill.clone()
     };
-    let (files, local) = match &args.workspace {
-        Some(folder) => workspace(folder)?,
-        None => Default::default(),
-    };
-    let submission = RunSubmission { skill, files, ..args.submission()? };
-    let run = submit(&client, &submission, args.key.as_deref(), &local)?;
+    let local = args.workspace.as_deref().map(workspace).transpose()?;
+    let tree = local.as_ref().map(|local| local.digest.clone());
+    let submission = RunSubmission { skill, tree, ..args.submission()? };
+    let run = submit(&client, &submission, args.key.as_deref(), local.as_ref())?;
     let id = remote::run_id(&run.id)
         .map_err(|_| CliError::new(Exit::Io, "the server did not return the id of a run"))?;
     if !args.wait {
@@ -196,6 +198,7 @@ impl Args {
             args: self.args.clone(),
             stdin: self.stdin.as_deref().map(read_stdin).transpose()?,
             files: BTreeMap::new(),
+            tree: None,
             limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
             deterministic,
             receipt: self.receipt,
@@ -203,35 +206,47 @@ impl Args {
     }
 }
 
-/// Submits a run. Uploads the files that the server does not have, and submits it again.
+/// Submits a run, and uploads what the server does not have.
 fn submit(
     client: &Client,
     submission: &RunSubmission,
     key: Option<&str>,
-    local: &LocalFiles,
+    local: Option<&LocalTree>,
 ) -> Result<RunInfo, CliError> {
-    // Both attempts are one submission.
+    // All attempts are one submission.
     let own = format!("{:032x}", rand::random::<u128>());
     let headers = [("idempotency-key", key.unwrap_or(&own))];
-    let attempt = || client.json(Method::POST, "/v1/runs", &headers, Some(submission));
-    match attempt() {
-        Err(ClientError::Problem(problem)) if problem.code == ProblemCode::BlobsMissing => {
-            let Problem { missing, .. } = *problem;
-            upload(client, &missing, local)?;
-            Ok(attempt()?)
-        }
-        done => Ok(done?),
-    }
+    with_uploads(client, local, || {
+        client.json(Method::POST, "/v1/runs", &headers, Some(submission))
+    })
 }
 
-pub(crate) fn upload(
+/// Makes a request. If the server does not have the tree, uploads it; then it may lack files of the tree.
+pub(crate) fn with_uploads<T>(
     client: &Client,
-    missing: &[String],
-    local: &LocalFiles,
-) -> Result<(), CliError> {
+    local: Option<&LocalTree>,
+    attempt: impl Fn() -> Result<T, ClientError>,
+) -> Result<T, CliError> {
+    for _ in 0..2 {
+        match attempt() {
+            Err(ClientError::Problem(problem)) if problem.code == ProblemCode::BlobsMissing => {
+                upload(client, &problem.missing, local)?;
+            }
+            done => return Ok(done?),
+        }
+    }
+    Ok(attempt()?)
+}
+
+fn upload(client: &Client, missing: &[String], local: Option<&LocalTree>) -> Result<(), CliError> {
     for digest in missing {
+        if let Some(tree) = local.filter(|local| local.digest == *digest) {
+            put(client, digest, tree.text.clone())?;
+            continue;
+        }
         // The server cannot ask for any other file.
-        let (Some(path), Some(root)) = (local.paths.get(digest), &local.root) else {
+        let found = local.and_then(|local| Some((local.paths.get(digest)?, &local.root)));
+        let Some((path, root)) = found else {
             return Err(CliError::new(
                 Exit::Io,
                 "the server asks for a file that was not submitted",
@@ -301,10 +316,8 @@ pub(crate) fn upload_skill(client: &Client, folder: &Path) -> Result<String, Cli
     Ok(stored.digest)
 }
 
-/// Lists the files of a workspace with their digests. Symlinks and other special files are left out.
-pub(crate) fn workspace(
-    folder: &Path,
-) -> Result<(BTreeMap<String, FileSource>, LocalFiles), CliError> {
+/// Reads a workspace as a tree. Special files are left out, and names and targets that are not UTF-8.
+pub(crate) fn workspace(folder: &Path) -> Result<LocalTree, CliError> {
     let cannot = |error: std::io::Error| {
         CliError::io(
             format_args!("read the workspace {}", quoted(&folder.to_string_lossy())),
@@ -313,10 +326,11 @@ pub(crate) fn workspace(
     };
     let root = open_root(&folder.canonicalize().map_err(cannot)?);
     let root = Dir::from_std_file(root.map_err(|error| cannot(error.into()))?.into());
-    let (mut files, mut paths, mut left_out) = (BTreeMap::new(), BTreeMap::new(), 0_u64);
+    let (mut tree, mut paths, mut left_out) = (Tree::default(), BTreeMap::new(), 0_u64);
     let mut folders = vec![String::new()];
     while let Some(below) = folders.pop() {
         let at = if below.is_empty() { "." } else { below.as_str() };
+        let mut is_empty = true;
         for entry in root.read_dir(at).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
             let kind = entry.file_type().map_err(cannot)?;
@@ -324,36 +338,54 @@ pub(crate) fn workspace(
             let path = name.to_str().map(|name| {
                 if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") }
             });
-            match path {
-                Some(path) if kind.is_dir() => folders.push(path),
-                Some(path) if kind.is_file() => {
-                    let mode = entry.metadata().map_err(cannot)?.mode();
-                    let digest = runtime::digest(&read_file(&root, &path)?);
-                    paths.insert(digest.clone(), path.clone());
-                    let executable = mode & 0o100 != 0;
-                    files.insert(
-                        path,
-                        FileSource { digest: Some(digest), content: None, executable },
-                    );
+            let target = |path: &str| {
+                root.read_link_contents(path).ok()?.into_os_string().into_string().ok()
+            };
+            let state = match &path {
+                Some(path) if kind.is_dir() => {
+                    folders.push(path.clone());
+                    is_empty = false;
+                    continue;
                 }
-                _ => left_out += 1,
-            }
-            if files.len() > FILES || folders.len() > FILES {
+                Some(path) if kind.is_file() => {
+                    let executable = entry.metadata().map_err(cannot)?.mode() & 0o100 != 0;
+                    let digest = runtime::digest(&read_file(&root, path)?);
+                    paths.insert(digest.clone(), path.clone());
+                    let mode = if executable { 0o755 } else { 0o644 };
+                    Some(FileState::File { digest, mode: Some(mode) })
+                }
+                Some(path) if kind.is_symlink() => {
+                    target(path).map(|target| FileState::Link { target })
+                }
+                _ => None,
+            };
+            let (Some(path), Some(state)) = (path, state) else {
+                left_out += 1;
+                continue;
+            };
+            tree.entries.insert(path, state);
+            is_empty = false;
+            if tree.entries.len() > FILES || folders.len() > FILES {
                 return Err(CliError::usage(format!("a workspace may have {FILES} files"))
                     .fix("name a smaller folder: --workspace DIR"));
             }
+        }
+        // Other folders exist because something is below them.
+        if is_empty && !below.is_empty() {
+            tree.entries.insert(below, FileState::Folder);
         }
     }
     if left_out > 0 {
         output::warning(
             &format!(
-                "{} of the workspace not uploaded: symlinks, special files and names that are not UTF-8",
+                "{} of the workspace not uploaded: special files, and names that are not UTF-8",
                 output::count(left_out, "entry")
             ),
             None,
         );
     }
-    Ok((files, LocalFiles { root: Some(root), paths }))
+    let text = serde_json::to_vec(&tree).map_err(|error| cannot(error.into()))?;
+    Ok(LocalTree { digest: runtime::digest(&text), text, root, paths })
 }
 
 fn read_file(root: &Dir, path: &str) -> Result<Vec<u8>, CliError> {

@@ -6,13 +6,12 @@
 //! Results are found in the store of the tenant, or in its stream of a fleet, and nowhere else:
 //! what another tenant has run changes neither an answer nor its time.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::executor::{EXITED, FinishedJob, PreparedRun, StoredResult, file_key};
+use super::executor::{EXITED, FinishedJob, PreparedRun, StoredResult};
 use super::fleet::{Fetched, Fleet};
 use super::problem::Problem;
 use super::state::StreamName;
@@ -37,15 +36,11 @@ struct KnownResult {
 /// Returns what identifies the result of a run, if it may be answered with an earlier result, and
 /// later ones with its own. Waits for the disk.
 pub(super) fn key(prepared: &PreparedRun, submission: &RunSubmission) -> Option<String> {
-    let PreparedRun { workspace, service, settings, policy, loaded, target, .. } = prepared;
+    let PreparedRun { workspace, contents, service, settings, policy, loaded, target, .. } =
+        prepared;
     if !settings.cache_results {
         return None;
     }
-    let files: BTreeMap<&str, (String, bool)> = submission
-        .files
-        .iter()
-        .map(|(path, file)| (path.as_str(), (file_key(file), file.executable)))
-        .collect();
     let request = ResultRequest {
         loaded,
         policy,
@@ -53,7 +48,7 @@ pub(super) fn key(prepared: &PreparedRun, submission: &RunSubmission) -> Option<
         args: &submission.args,
         stdin: submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0),
         workspace: workspace.as_ref().map(|folder| folder.path()),
-        files,
+        files: contents.keys(),
     };
     let key = service.runner().result_key(&request)?;
     // A result without a receipt cannot answer a run that asks for one.

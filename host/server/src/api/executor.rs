@@ -1,15 +1,13 @@
 //! Runs a submission: finds the skill, writes the workspace, asks for approval, runs, and collects the
 //! result. The only module that knows where runs execute.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -18,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
 use super::sessions::Restrictions;
-use super::state::{StreamName, is_inside, now};
+use super::state::{StreamName, now};
 use super::tenant::{ReservedMemory, Tenant, TenantSettings};
 use super::types::{
-    DeterministicRun, FileChange, FileSource, FileState, RunInfo, RunResult, RunSubmission,
-    RunTarget,
+    DeterministicRun, FileChange, FileState, RunInfo, RunResult, RunSubmission, RunTarget,
 };
+use super::workspace::Contents;
 use super::{Answered, ApiShared, cached};
 use crate::hidden::HostPaths;
 use crate::result::{cut, kind};
@@ -120,6 +118,8 @@ pub(super) struct NamedSkill {
 pub(super) struct PreparedRun {
     /// The folder at `/workspace`, unless the policy mounts one.
     pub(super) workspace: Option<Arc<TempFolder>>,
+    /// What it contains at the start, unless it is that of a session.
+    pub(super) contents: Contents,
     pub(super) service: Service,
     pub(super) settings: Arc<TenantSettings>,
     pub(super) policy: Policy,
@@ -232,7 +232,7 @@ pub(super) async fn execute(
         let (api, of, id) = (api.clone(), tenant.clone(), id.clone());
         let (submission, cancelled) = (submission.clone(), cancelled.clone());
         let session = session.clone();
-        let is_short = submission.files.is_empty();
+        let is_short = submission.files.is_empty() && submission.tree.is_none();
         let work = move || {
             let start =
                 Start { tenant: &of, id: &id, cancelled: &cancelled, session: session.as_deref() };
@@ -369,6 +369,14 @@ fn prepare(
     let Some(skill) = skill else {
         return Err(invalid(format!("no skill `{}`", submission.skill)));
     };
+    let contents = match &submission.tree {
+        Some(tree) => {
+            let tree =
+                api.tree(tenant, tree).map_err(|problem| host(io::Error::other(problem.detail)))?;
+            Contents::from(&tree)
+        }
+        None => Contents::from(submission.files.clone()),
+    };
     let own = skill.has_own_workspace(&settings.policy);
     let workspace = if session.is_some() {
         if own {
@@ -376,18 +384,19 @@ fn prepare(
         }
         Some(api.no_workspace().map_err(host)?)
     } else if own {
-        if !submission.files.is_empty() {
-            let message = "/workspace is a folder of the operator, so `files` cannot be used";
+        if !contents.is_empty() {
+            let message =
+                "/workspace is a folder of the operator, so neither `files` nor `tree` can be used";
             return Err(invalid(message.into()));
         }
         None
-    } else if submission.files.is_empty() {
+    } else if contents.is_empty() {
         // What the run writes stays in its overlay.
         Some(api.no_workspace().map_err(host)?)
     } else {
         let folder = TempFolder::new_in(&api.options.scratch, Purpose::Session).map_err(host)?;
         let most = api.options.bounds.workspace;
-        write_files(tenant, &folder, &submission.files, most, cancelled).map_err(host)?;
+        contents.write(tenant, &folder, most, cancelled).map_err(host)?;
         Some(Arc::new(folder))
     };
     let overrides = Overrides {
@@ -423,7 +432,8 @@ fn prepare(
     let limits = restrictions.into_iter().flat_map(Restrictions::limits).chain(limits);
     let loaded = loaded.with_lower_limits(limits);
     let target = target(&submission.target);
-    let prepared = PreparedRun { workspace, service, settings, policy, loaded, target, hidden };
+    let prepared =
+        PreparedRun { workspace, contents, service, settings, policy, loaded, target, hidden };
     approved(api, &runner, prepared, &skill, start, submission)
 }
 
@@ -474,9 +484,9 @@ fn approved(
         Some(_) => StdinInput::Unread,
         None => StdinInput::Whole(submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0)),
     };
-    let names: Vec<(&str, String)> =
-        submission.files.iter().map(|(path, file)| (path.as_str(), file_key(file))).collect();
-    let files: Vec<(&str, &str)> = names.iter().map(|(path, key)| (*path, key.as_str())).collect();
+    let keys = prepared.contents.keys();
+    let files: Vec<(&str, &str)> =
+        keys.iter().map(|(path, (key, _))| (*path, key.as_str())).collect();
     let ask = ApprovalRequest {
         skill: &loaded.skill,
         digest: &digest,
@@ -490,18 +500,8 @@ fn approved(
     };
     let (rule, fix) = match approvals.decide(policy, &ask).map_err(|error| failed(&error))? {
         RunDecision::Allowed(denied) => {
-            let PreparedRun { workspace, service, settings, policy, loaded, target, hidden } =
-                prepared;
-            let loaded = loaded.without_files(denied);
-            return Ok(PreparedRun {
-                workspace,
-                service,
-                settings,
-                policy,
-                loaded,
-                target,
-                hidden,
-            });
+            let loaded = prepared.loaded.without_files(denied);
+            return Ok(PreparedRun { loaded, ..prepared });
         }
         RunDecision::Refused(refusal) => (refusal.why, refusal.fix),
         RunDecision::NeedsApproval(number, _) => (
@@ -552,14 +552,6 @@ fn stateful(prepared: &PreparedRun) -> Status {
 }
 
 /// Identifies the content of a file in an approval.
-pub(super) fn file_key(file: &FileSource) -> String {
-    match (&file.digest, &file.content) {
-        (Some(digest), _) => digest.clone(),
-        (None, Some(content)) => skillhost_skill::runtime::digest(&content.0),
-        (None, None) => String::new(),
-    }
-}
-
 /// Runs what was prepared.
 async fn run(
     start: Start<'_>,
@@ -752,51 +744,6 @@ pub(super) fn stored(
         changes.push(FileChange { path: path.clone(), before, after });
     }
     Ok(Some(changes))
-}
-
-/// Writes the files of a submission or a session, at most `left` bytes. They were checked when it was submitted.
-/// A run that is cancelled stops between two files.
-pub(super) fn write_files(
-    tenant: &Tenant,
-    folder: &impl AsFd,
-    files: &BTreeMap<String, FileSource>,
-    mut left: u64,
-    cancelled: &CancellationToken,
-) -> io::Result<()> {
-    let dir = Dir::from_std_file(folder.as_fd().try_clone_to_owned()?.into());
-    for (path, source) in files {
-        if cancelled.is_cancelled() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        if !is_inside(path) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let path = Path::new(path);
-        if let Some(parent) = path.parent() {
-            dir.create_dir_all(parent)?;
-        }
-        let mode = if source.executable { 0o755 } else { 0o644 };
-        let mut file =
-            dir.open_with(path, OpenOptions::new().write(true).create_new(true).mode(mode))?;
-        let mut take = |bytes: u64| {
-            left = left.checked_sub(bytes).ok_or(io::ErrorKind::FileTooLarge)?;
-            Ok::<(), io::ErrorKind>(())
-        };
-        match (&source.content, &source.digest) {
-            (Some(content), _) => {
-                take(content.0.len() as u64)?;
-                file.write_all(&content.0)?;
-            }
-            (None, Some(digest)) => {
-                let blob = tenant.state.blob(digest)?;
-                let size = blob.metadata()?.len();
-                take(size)?;
-                io::copy(&mut blob.take(size), &mut file)?;
-            }
-            (None, None) => {}
-        }
-    }
-    Ok(())
 }
 
 fn target(target: &RunTarget) -> Target {

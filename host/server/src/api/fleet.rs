@@ -22,7 +22,7 @@ use super::cached::RESULT;
 use super::executor::{DIFF, StoredResult, valid_start};
 use super::problem::{Problem, ProblemCode};
 use super::quotas::storage_quota;
-use super::state::{Finished, StreamName, now, start_of};
+use super::state::{Finished, StreamName, new_id, now, start_of};
 use super::submit::{Accepted, CANCELLED, canonical, check_key, closing, time};
 use super::tenant::Tenant;
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, SkillInfo};
@@ -414,7 +414,12 @@ impl ApiShared {
             return Err(closing());
         }
         tenant.require_quotas().await?;
-        self.require_fleet_blobs(fleet, tenant, &submission).await?;
+        let tree = match &submission.tree {
+            Some(tree) => self.fetch_tree(fleet, tenant, tree).await?.files,
+            None => BTreeMap::new(),
+        };
+        self.require_fleet_blobs(fleet, tenant, &submission.files).await?;
+        self.require_fleet_blobs(fleet, tenant, &tree).await?;
         let needs = self.needs(tenant, &submission).await?.ok_or_else(|| {
             let detail =
                 "`skill` names no skill of this server, and none that this tenant uploaded";
@@ -422,8 +427,7 @@ impl ApiShared {
         })?;
         let now = now();
         let new = NewFleetRun {
-            // Ids sort as the runs were submitted: a list needs no index.
-            id: format!("{now:012x}{:020x}", rand::random::<u128>() >> 48),
+            id: new_id(),
             skill: submission.skill.clone(),
             pinned: needs.pinned,
             class: needs.class,
@@ -657,29 +661,6 @@ impl ApiShared {
                 Err(FleetError::Untrusted(why).into())
             }
         }
-    }
-
-    /// Refuses a run whose files have to be uploaded first, or have too many bytes in total.
-    pub(super) async fn require_fleet_blobs(
-        &self,
-        fleet: &Arc<dyn Fleet>,
-        tenant: &Tenant,
-        submission: &RunSubmission,
-    ) -> Answered<()> {
-        let (mut missing, mut sizes) = (Vec::new(), BTreeMap::new());
-        for digest in submission.files.values().filter_map(|file| file.digest.as_deref()) {
-            if sizes.contains_key(digest) {
-                continue;
-            }
-            match fleet.blob_size(&tenant.name, digest).await? {
-                Some(size) => {
-                    sizes.insert(digest, size);
-                }
-                None if missing.iter().any(|known| known == digest) => {}
-                None => missing.push(digest.to_owned()),
-            }
-        }
-        super::submit::blobs_fit(submission, &sizes, missing, self.options.bounds.workspace)
     }
 
     /// Finds out which skill a run needs, with its digest, and what it needs of a worker. `None`:

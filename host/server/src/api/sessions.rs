@@ -307,9 +307,6 @@ impl ApiShared {
         if !(1..=SKILLS).contains(&request.skills.len()) {
             return Err(Problem::invalid(format!("`skills` names 1 to {SKILLS} skills")));
         }
-        if request.tree.is_some() && !request.files.is_empty() {
-            return Err(Problem::invalid("send either `files` or `tree`"));
-        }
         let sessions = &tenant.sessions;
         let _creating = sessions.begin(quotas.sessions)?;
         let restrictions = Arc::new(Restrictions::new(request.policy.clone())?);

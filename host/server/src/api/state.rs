@@ -364,6 +364,12 @@ impl Drop for Upload<'_> {
     }
 }
 
+/// Returns the id of a new run or session. Ids sort as they were created: a list needs no index, and an index of
+/// a database changes at its end and, when runs expire, at its beginning, rather than in a page for each run.
+pub(super) fn new_id() -> String {
+    format!("{:012x}{:020x}", now(), rand::random::<u128>() >> 48)
+}
+
 /// Returns the hex digits of a digest; `None` if it is not `sha256:` and 64 lower-case hex digits.
 pub(super) fn hex_of(digest: &str) -> Option<&str> {
     let hex = digest.strip_prefix("sha256:")?;

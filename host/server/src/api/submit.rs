@@ -3,7 +3,6 @@
 //! What waits for its turn is in the store: in memory, a queued run is an id. While the store cannot be
 //! written, such as on a full disk, runs stay queued, and the ends of those in progress stay in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,10 +13,11 @@ use super::executor::{FinishedJob, Job, StoredResult, execute, in_place};
 use super::fleet::local_start;
 use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
-use super::state::{count_folders, hex_of, is_inside, now};
+use super::state::{new_id, now};
 use super::tenant::{LiveRun, Tenant, Unstored};
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, RunTarget};
 use super::uploads::of_tenant;
+use super::workspace::digests;
 use super::{Answered, ApiShared};
 use skillhost_ledger::runs::{
     EndOfRun, NewRun, RunFilter, RunStatus, RunStoreError, StoredRun, Submitted,
@@ -78,8 +78,11 @@ impl ApiShared {
                 "`skill` names no skill of this server, and none that this tenant uploaded";
             return Err(Problem::new(ProblemCode::NoSkill, detail));
         }
-        let blobs = require_blobs(tenant, &submission, self.options.bounds.workspace)?;
-        let id = format!("{:032x}", rand::random::<u128>());
+        let contents = self.contents(tenant, &submission.files, submission.tree.as_deref())?;
+        let mut blobs = digests(&contents.files);
+        blobs.extend(submission.tree.as_deref());
+        let blobs: Vec<&str> = blobs.into_iter().collect();
+        let id = new_id();
         let new = NewRun {
             id: &id,
             skill: &submission.skill,
@@ -132,14 +135,10 @@ impl ApiShared {
     /// Checks what does not depend on the state.
     pub(super) fn check(&self, submission: &RunSubmission) -> Answered<()> {
         let bounds = &self.options.bounds;
-        let RunSubmission { skill, target, args, files, .. } = submission;
+        let RunSubmission { skill, target, args, files, tree, .. } = submission;
         if args.len() > bounds.args {
             return Err(Problem::invalid(format!("at most {} `args`", bounds.args)));
         }
-        if files.len() > bounds.files {
-            return Err(Problem::invalid(format!("at most {} `files`", bounds.files)));
-        }
-        check_folders(files.keys(), bounds.files)?;
         let text = match target {
             RunTarget::Main => "",
             RunTarget::Script(text) | RunTarget::Command(text) => text,
@@ -157,20 +156,10 @@ impl ApiShared {
             let detail = format!("a text may have {TEXT} bytes, and no NUL");
             return Err(Problem::invalid(detail));
         }
-        for (path, file) in files {
-            if !is_inside(path) {
-                let detail =
-                    "a path in `files` must be relative, without `.`, `..` and control characters";
-                return Err(Problem::invalid(detail));
-            }
-            let is_digest = file.digest.as_deref().is_none_or(|digest| hex_of(digest).is_some());
-            if file.digest.is_some() == file.content.is_some() || !is_digest {
-                let detail =
-                    "a file needs either `digest`, as `sha256:` and 64 hex digits, or `content`";
-                return Err(Problem::invalid(detail));
-            }
+        if !files.is_empty() && tree.is_some() {
+            return Err(Problem::invalid("send either `files` or `tree`"));
         }
-        Ok(())
+        self.check_files(files)
     }
 
     /// Starts to drive a run, in the place in the queue that it gets now.
@@ -430,18 +419,6 @@ impl ApiShared {
     }
 }
 
-/// Checks that files need few folders, each of which costs the disk as much as a small file.
-pub(super) fn check_folders<'a>(
-    paths: impl Iterator<Item = &'a String>,
-    files: usize,
-) -> Answered<()> {
-    let most = 2 * files;
-    match count_folders(paths) > most {
-        true => Err(Problem::invalid(format!("the files may be in at most {most} folders"))),
-        false => Ok(()),
-    }
-}
-
 /// Checks an idempotency key.
 pub(super) fn check_key(key: Option<&str>) -> Answered<()> {
     match key {
@@ -562,54 +539,6 @@ impl io::Write for Room {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Refuses a run whose files have to be uploaded first, or have more than `most` bytes in total,
-/// and keeps the others from expiring. Returns the digests of its blobs.
-pub(super) fn require_blobs<'a>(
-    tenant: &Tenant,
-    submission: &'a RunSubmission,
-    most: u64,
-) -> Answered<Vec<&'a str>> {
-    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut missing = Vec::new();
-    let digests: BTreeSet<&str> =
-        submission.files.values().filter_map(|file| file.digest.as_deref()).collect();
-    for digest in digests {
-        let found = tenant.state.store.use_blob(digest, now());
-        match found.map_err(|error| Problem::internal(&error))? {
-            Some(size) => {
-                sizes.insert(digest, size);
-            }
-            None => missing.push(digest.to_owned()),
-        }
-    }
-    blobs_fit(submission, &sizes, missing, most)?;
-    Ok(sizes.into_keys().collect())
-}
-
-/// Refuses a run whose files are missing, or have more than `most` bytes in total.
-pub(super) fn blobs_fit(
-    submission: &RunSubmission,
-    sizes: &BTreeMap<&str, u64>,
-    missing: Vec<String>,
-    most: u64,
-) -> Answered<()> {
-    if !missing.is_empty() {
-        let detail = "upload the files with these digests: PUT /v1/blobs/DIGEST";
-        return Err(Problem { missing, ..Problem::new(ProblemCode::BlobsMissing, detail) });
-    }
-    // A blob is written as often as it is named.
-    let sizes_of = submission.files.values().map(|file| match (&file.content, &file.digest) {
-        (Some(content), _) => content.0.len() as u64,
-        (None, Some(digest)) => sizes.get(digest.as_str()).copied().unwrap_or(0),
-        (None, None) => 0,
-    });
-    if sizes_of.fold(0, u64::saturating_add) > most {
-        let detail = format!("the `files` of a run may have {most} bytes in total");
-        return Err(Problem::invalid(detail));
-    }
-    Ok(())
 }
 
 pub(super) fn closing() -> Problem {

@@ -29,6 +29,11 @@ pub struct RunSubmission {
     /// The files of `/workspace`, by their path in it.
     #[serde(default)]
     pub files: BTreeMap<String, FileSource>,
+    /// The digest of a tree, whose files, folders and symlinks are `/workspace`: a blob with a `Tree` as JSON,
+    /// or a snapshot of a session. Not together with `files`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
+    pub tree: Option<String>,
     /// Limits, in milliseconds, bytes or a count. They can only lower those of the policy: a higher
     /// value has no effect.
     #[serde(default)]
@@ -209,6 +214,14 @@ pub enum FileState {
         /// Where it leads.
         target: String,
     },
+}
+
+/// The files of a folder as a value: what runs and sessions can start from, and what a snapshot is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tree {
+    /// The entries, by their path. The folders above a path need no entry.
+    pub entries: BTreeMap<String, FileState>,
 }
 
 /// A stored blob.

@@ -13,6 +13,7 @@ use super::scheduler::Turn;
 use super::state::StreamName;
 use super::tenant::Tenant;
 use super::types::{FileState, RunSubmission};
+use super::workspace::digests;
 use super::{Answered, Api, ApiShared};
 use skillhost_ledger::receipt::HOST;
 use skillhost_ledger::runs::{RunStatus, Swept};
@@ -187,15 +188,25 @@ impl WorkerHost {
     }
 
     /// Copies the files of a run to this disk. Returns one that is missing.
-    async fn fetch_files<'a>(
+    async fn fetch_files(
         &self,
         tenant: &Arc<Tenant>,
-        submission: &'a RunSubmission,
-    ) -> Answered<Option<&'a str>> {
+        submission: &RunSubmission,
+    ) -> Answered<Option<String>> {
         let Some(fleet) = &self.0.options.fleet else { return Ok(None) };
-        for digest in submission.files.values().filter_map(|file| file.digest.as_deref()) {
+        let files = match &submission.tree {
+            None => submission.files.clone(),
+            Some(tree) => match self.0.fetch_tree(fleet, tenant, tree).await {
+                Ok(contents) => contents.files,
+                Err(problem) if problem.code == ProblemCode::BlobsMissing => {
+                    return Ok(Some(tree.clone()));
+                }
+                Err(problem) => return Err(problem),
+            },
+        };
+        for digest in digests(&files) {
             if !self.0.fetch_blob(fleet, tenant, digest).await? {
-                return Ok(Some(digest));
+                return Ok(Some(digest.to_owned()));
             }
         }
         Ok(None)

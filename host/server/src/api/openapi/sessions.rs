@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::super::problem::ProblemCode;
 use super::super::sessions::types::{
     FileList, ProgramRequest, RestoreRequest, SandboxToken, SessionChanges, SessionInfo,
-    SessionList, SessionRequest, SignalRequest, SnapshotInfo, Tree, WatchEvent, WrittenFile,
+    SessionList, SessionRequest, SignalRequest, SnapshotInfo, WatchEvent, WrittenFile,
 };
-use super::super::types::{RunInfo, RunList, RunResult};
+use super::super::types::{RunInfo, RunList, RunResult, Tree};
 use super::{BYTES, JSON, Operation, Parameter, Schemas, content};
 
 const ID: Parameter = ("path", "id", "string", "The id of the session.");

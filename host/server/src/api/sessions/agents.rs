@@ -12,7 +12,6 @@ use super::super::uploads::blocking;
 use super::super::{Answered, Api, ApiShared};
 use super::Session;
 use super::files::View;
-use super::hosted::new_id;
 use super::programs::EndOnDrop;
 use super::types::{
     FileList, ProgramRequest, SessionChanges, SessionInfo, SessionRequest, SessionStatus,

@@ -12,9 +12,10 @@ use super::super::quotas::storage_quota;
 use super::super::submit::closing;
 use super::super::tenant::{OpenStream, Tenant};
 use super::super::uploads::blocking;
+use super::super::workspace::{Contents, digests};
 use super::super::{Answered, ApiShared};
 use super::files::{ENTRIES, View};
-use super::trees::{self, sources, whole};
+use super::trees::{self, whole};
 use super::types::{SessionChanges, SessionInfo, SnapshotInfo};
 use super::{Base, NewSession, Session, milliseconds};
 use crate::result::cut;
@@ -141,10 +142,9 @@ impl ApiShared {
             tenant.require_quotas_blocking()?;
             let view = View::of(session.files().open(session.rules.clone()))?;
             let (info, tree) = trees::snapshot(&tenant, &view, ENTRIES)?;
-            let files = sources(&tree);
-            let files = files.values().filter_map(|file| file.digest.as_deref());
+            let contents = Contents::from(&tree);
             // The tree comes last: one that is there has all its files.
-            api.share_blobs(&tenant, files.collect())?;
+            api.share_blobs(&tenant, digests(&contents.files))?;
             api.share_blobs(&tenant, [&*info.tree].into())?;
             Ok(info)
         })

@@ -2,7 +2,6 @@
 //! sessions there are and which programs run in them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +15,13 @@ use super::super::fleet::sessions::{FleetSession, ProgramRecord, SessionPlace};
 use super::super::fleet::{Fleet, FleetError};
 use super::super::problem::{Problem, ProblemCode};
 use super::super::routes::session_route;
-use super::super::state::{hex_of, now};
+use super::super::state::{new_id, now};
 use super::super::submit::closing;
 use super::super::tenant::Tenant;
 use super::super::types::{FileChange, FileSource, FileState, RunSubmission};
 use super::super::worker::WorkerHost;
+use super::super::workspace::digests;
 use super::super::{Answered, ApiShared};
-use super::trees::{parse_tree, run_with, sources};
 use super::types::{SessionInfo, SessionRequest, SessionStatus};
 use super::{SKILLS, too_many};
 use skillhost_ledger::runs::RunStatus;
@@ -242,33 +241,20 @@ impl ApiShared {
             }
         }
         match &request.tree {
-            Some(tree) => self.fetch_tree(tenant, tree).await,
+            Some(tree) => self.fetch_tree_and_files(tenant, tree).await,
             None => self.fetch_sources(fleet, tenant, &request.files).await,
         }
     }
 
     /// Copies a tree and its files to this disk.
-    pub(super) async fn fetch_tree(
+    pub(super) async fn fetch_tree_and_files(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         digest: &str,
     ) -> Answered<()> {
         let Some(fleet) = &self.options.fleet else { return Ok(()) };
-        let most = self.options.bounds.body as u64;
-        let size = match hex_of(digest) {
-            Some(_) => fleet.blob_size(&tenant.name, digest).await?,
-            None => None,
-        };
-        // What is missing, too large or no tree is refused where the tree is read.
-        if size.is_none_or(|size| size > most) || !self.fetch_blob(fleet, tenant, digest).await? {
-            return Ok(());
-        }
-        let mut text = Vec::new();
-        let blob = tenant.state.blob(digest).map_err(|error| Problem::internal(&error))?;
-        let read = blob.into_std().take(most).read_to_end(&mut text);
-        read.map_err(|error| Problem::internal(&error))?;
-        let tree = parse_tree(&text, self.options.bounds.files)?;
-        self.fetch_sources(fleet, tenant, &sources(&tree)).await
+        let contents = self.fetch_tree(fleet, tenant, digest).await?;
+        self.fetch_sources(fleet, tenant, &contents.files).await
     }
 
     /// Copies files to this disk. They are checked first.
@@ -278,12 +264,9 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         files: &BTreeMap<String, FileSource>,
     ) -> Answered<()> {
-        let submission = run_with(files);
-        self.check(&submission)?;
-        self.require_fleet_blobs(fleet, tenant, &submission).await?;
-        let digests: BTreeSet<&str> =
-            files.values().filter_map(|file| file.digest.as_deref()).collect();
-        for digest in digests {
+        self.check_files(files)?;
+        self.require_fleet_blobs(fleet, tenant, files).await?;
+        for digest in digests(files) {
             if !self.fetch_blob(fleet, tenant, digest).await? {
                 let missing = vec![digest.to_owned()];
                 let detail = "upload the file with this digest again: PUT /v1/blobs/DIGEST";
@@ -401,9 +384,4 @@ pub(super) async fn ended_in(
     if let Err(error) = fleet.end_session(&tenant.name, id, status, now()).await {
         tracing::warn!(tenant = tenant.name, session = id, %error, "cannot record the end of a session yet");
     }
-}
-
-/// Returns the id of a new session. Ids sort as the sessions were created: a list needs no index.
-pub(super) fn new_id() -> String {
-    format!("{:012x}{:020x}", now(), rand::random::<u128>() >> 48)
 }

@@ -526,6 +526,7 @@ fn submission(session: &Session, request: ProgramRequest) -> Answered<RunSubmiss
         args,
         stdin,
         files: BTreeMap::new(),
+        tree: None,
         limits,
         deterministic: None,
         receipt: false,

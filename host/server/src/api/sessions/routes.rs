@@ -248,7 +248,7 @@ impl ApiShared {
             Part::Snapshot => of_json(ok, &self.snapshot_session(tenant, session).await?),
             Part::Restore => {
                 let RestoreRequest { tree } = self.read_json(tenant, body).await?;
-                self.fetch_tree(tenant, &tree).await?;
+                self.fetch_tree_and_files(tenant, &tree).await?;
                 of_json(ok, &self.restore_session(tenant, session, tree).await?)
             }
             Part::Token => of_json(ok, &self.issue_token(session)?),

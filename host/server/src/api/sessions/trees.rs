@@ -1,30 +1,25 @@
-//! The files of a folder as a value: which blob is at which path. A tree is itself a blob.
+//! Trees of sessions: what a workspace starts from, snapshots, and what is restored from them.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
-use super::super::executor::write_files;
-use super::super::problem::{Problem, ProblemCode};
+use super::super::problem::Problem;
 use super::super::quotas::storage_quota;
-use super::super::state::{count_folders, hex_of, is_inside, now};
-use super::super::submit::{check_folders, require_blobs};
+use super::super::state::now;
 use super::super::tenant::Tenant;
-use super::super::types::{FileSource, FileState, RunSubmission, RunTarget};
+use super::super::types::{FileSource, FileState, Tree};
+use super::super::workspace::has_below;
 use super::super::{Answered, ApiShared};
 use super::files::{EVERYTHING, View};
-use super::types::{SessionRequest, SnapshotInfo, Tree};
+use super::types::{SessionRequest, SnapshotInfo};
 use super::{BASES, Base};
 use skillhost_sandbox::files::{NewEntry, StagedChange, Vfs, open_root};
 use skillhost_skill::private;
 
-/// The longest target of a symlink.
-const TARGET: usize = 4_095;
 const CHUNK: usize = 64 << 10;
 /// What a file, folder or symlink counts besides its content: a block of the disk.
 const ENTRY: u64 = 4 << 10;
@@ -32,114 +27,18 @@ const ENTRY: u64 = 4 << 10;
 impl ApiShared {
     /// Writes what a workspace has at the beginning.
     pub(super) fn new_base(&self, tenant: &Tenant, request: &SessionRequest) -> Answered<Base> {
-        let tree =
-            request.tree.as_ref().map(|digest| self.read_tree(tenant, digest)).transpose()?;
-        let tree = tree.unwrap_or_default();
-        let files = match &request.tree {
-            Some(_) => sources(&tree),
-            None => request.files.clone(),
-        };
-        let bytes = self.check_files(tenant, &files)?;
-        let entries = files.len() + count_folders(files.keys()) + tree.entries.len();
-        new_base(tenant, bytes + ENTRY * entries as u64, |dir| {
-            let most = self.options.bounds.workspace;
-            write_files(tenant, dir, &files, most, &CancellationToken::new())?;
-            let dir = Dir::from_std_file(dir.try_clone()?);
-            for (path, entry) in &tree.entries {
-                if let FileState::Folder = entry {
-                    dir.create_dir_all(path)?;
-                }
-            }
-            // Last, so that none is on the way to a file.
-            for (path, entry) in &tree.entries {
-                let FileState::Link { target } = entry else { continue };
-                let path = Path::new(path);
-                if let Some(parent) = path.parent() {
-                    dir.create_dir_all(parent)?;
-                }
-                dir.symlink_contents(target, path)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Reads a tree, and keeps it and its blobs from expiring.
-    pub(super) fn read_tree(&self, tenant: &Tenant, digest: &str) -> Answered<Tree> {
-        let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
-        hex_of(digest).ok_or_else(|| {
-            Problem::invalid("a digest is `sha256:` and 64 lower-case hex digits")
-        })?;
-        let known = tenant.state.store.use_blob(digest, now()).map_err(|error| internal(&error))?;
-        let missing = || {
-            let detail = "upload the tree first: PUT /v1/blobs/DIGEST";
-            let missing = vec![digest.to_owned()];
-            Problem { missing, ..Problem::new(ProblemCode::BlobsMissing, detail) }
-        };
-        let bytes = known.ok_or_else(missing)?;
-        let most = self.options.bounds.body as u64;
-        if bytes > most {
-            return Err(Problem::invalid(format!("a tree may have {most} bytes")));
-        }
-        let mut text = Vec::new();
-        let blob = tenant.state.blob(digest).map_err(|error| internal(&error))?;
-        blob.into_std().take(most).read_to_end(&mut text).map_err(|error| internal(&error))?;
-        let tree = parse_tree(&text, self.options.bounds.files)?;
-        self.check_files(tenant, &sources(&tree))?;
-        Ok(tree)
-    }
-
-    /// Checks the files of a workspace, as those of a run. Returns their size.
-    fn check_files(&self, tenant: &Tenant, files: &BTreeMap<String, FileSource>) -> Answered<u64> {
-        let submission = run_with(files);
-        self.check(&submission)?;
-        require_blobs(tenant, &submission, self.options.bounds.workspace)?;
+        let contents = self.contents(tenant, &request.files, request.tree.as_deref())?;
         let size = |file: &FileSource| match (&file.content, &file.digest) {
             (Some(content), _) => Ok(content.0.len() as u64),
             (None, Some(digest)) => tenant.state.blob(digest)?.metadata().map(|found| found.len()),
             (None, None) => Ok(0),
         };
-        let sizes = files.values().map(size).sum::<io::Result<u64>>();
-        sizes.map_err(|error| Problem::internal(&error))
+        let bytes = contents.files.values().map(size).sum::<io::Result<u64>>();
+        let bytes = bytes.map_err(|error| Problem::internal(&error))?;
+        new_base(tenant, bytes + ENTRY * contents.entries() as u64, |dir| {
+            contents.write(tenant, dir, self.options.bounds.workspace, &CancellationToken::new())
+        })
     }
-}
-
-/// A run with these files and nothing else, since they are checked as those of a run.
-pub(super) fn run_with(files: &BTreeMap<String, FileSource>) -> RunSubmission {
-    RunSubmission {
-        skill: String::new(),
-        target: RunTarget::Main,
-        args: Vec::new(),
-        stdin: None,
-        files: files.clone(),
-        limits: BTreeMap::new(),
-        deterministic: None,
-        receipt: false,
-    }
-}
-
-/// Parses a tree that comes from a client. `files`: the most files of a run.
-pub(super) fn parse_tree(text: &[u8], files: usize) -> Answered<Tree> {
-    let tree: Tree = serde_json::from_slice(text)
-        .map_err(|error| Problem::invalid(format!("the tree: {error}")))?;
-    let most = 2 * files;
-    if tree.entries.len() > most {
-        return Err(Problem::invalid(format!("a tree may have {most} entries")));
-    }
-    for (path, entry) in &tree.entries {
-        let is_valid = match entry {
-            FileState::Folder => true,
-            FileState::File { digest, .. } => hex_of(digest).is_some(),
-            FileState::Link { target } => {
-                !target.is_empty() && target.len() <= TARGET && !target.contains('\0')
-            }
-        };
-        if !is_valid || !is_inside(path) {
-            let detail = "a tree has relative paths without `.` and `..`, digests of blobs, and targets of symlinks";
-            return Err(Problem::invalid(detail));
-        }
-    }
-    check_folders(tree.entries.keys(), files)?;
-    Ok(tree)
 }
 
 /// Stores the files of a workspace as a tree, and returns it as well.
@@ -202,7 +101,7 @@ pub(super) fn restore(tenant: &Tenant, view: &View, tree: &Tree, most: usize) ->
             Some(FileState::Folder) => *kind == FileType::Directory,
             Some(FileState::File { .. }) => *kind == FileType::RegularFile,
             Some(FileState::Link { .. }) => *kind == FileType::Symlink,
-            None => *kind == FileType::Directory && has_below(tree, path),
+            None => *kind == FileType::Directory && has_below(&tree.entries, path),
         };
         if !is_same_kind {
             view.remove(path, *kind == FileType::Directory)?;
@@ -227,12 +126,6 @@ pub(super) fn restore(tenant: &Tenant, view: &View, tree: &Tree, most: usize) ->
         }
     }
     Ok(())
-}
-
-/// Checks whether a tree has entries below a path.
-fn has_below(tree: &Tree, path: &str) -> bool {
-    let below = format!("{path}/");
-    tree.entries.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
 }
 
 /// Copies the first files of a workspace, with changes applied to them.
@@ -346,19 +239,6 @@ fn size_of(dir: &Dir) -> io::Result<u64> {
         }
     }
     Ok(bytes)
-}
-
-/// The files of a tree, as a run has them.
-pub(super) fn sources(tree: &Tree) -> BTreeMap<String, FileSource> {
-    let file = |(path, entry): (&String, &FileState)| match entry {
-        FileState::File { digest, mode } => {
-            let executable = mode.is_some_and(|mode| mode & 0o100 != 0);
-            let file = FileSource { digest: Some(digest.clone()), content: None, executable };
-            Some((path.clone(), file))
-        }
-        FileState::Folder | FileState::Link { .. } => None,
-    };
-    tree.entries.iter().filter_map(file).collect()
 }
 
 /// The file layer of a whole session, whatever the rules of its skill say.

@@ -183,14 +183,6 @@ pub enum Signal {
     Kill,
 }
 
-/// The files of a folder as a value: what a snapshot is, and what a session can start from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Tree {
-    /// The entries, by their path. The folders above a path need no entry.
-    pub entries: BTreeMap<String, FileState>,
-}
-
 /// A snapshot of the files of a session.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotInfo {
