@@ -121,7 +121,11 @@ fn a_workspace_is_uploaded_and_its_changes_are_applied_to_unchanged_files_only()
     let submit = ["submit", "writer", "--command", edit, "--workspace", folder, "--wait"];
     let (code, stdout, stderr) = client.run(&submit);
     assert_eq!((code, &*stdout), (Some(0), "old\nempty\nin.txt\nlink\nsub\n"), "{stderr}");
-    assert!(stderr.contains("1 entry of the workspace not uploaded") && stderr.contains("the run wrote"), "{stderr}");
+    assert!(
+        stderr.contains("1 entry of the workspace not uploaded")
+            && stderr.contains("the run wrote"),
+        "{stderr}"
+    );
     assert_eq!(std::fs::read_to_string(project.join("in.txt")).unwrap(), "old\n");
     let diff = client.succeeds(&[&submit[..], &["--diff"]].concat());
     assert!(diff.contains("-old") && diff.contains("+new"), "{diff}");

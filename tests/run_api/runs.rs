@@ -170,7 +170,10 @@ fn a_workspace_is_named_by_the_digest_of_a_tree() {
     let command = "cat link out; a/run.sh; ls -l a/in.txt | cut -c4; ls; echo more >> link; mv a/in.txt empty/";
     let run = json!({ "skill": "writer", "target": { "command": command }, "tree": digest });
     let refused = server.call("POST", "/v1/runs", &run);
-    assert_eq!((refused.code(), refused.json()["missing"].clone()), ("blobs-missing".into(), json!([digest])));
+    assert_eq!(
+        (refused.code(), refused.json()["missing"].clone()),
+        ("blobs-missing".into(), json!([digest]))
+    );
     server.put_blob(tree.as_bytes());
     let refused = server.call("POST", "/v1/runs", &run);
     assert_eq!(refused.json()["missing"].as_array().map(Vec::len), Some(2), "{}", refused.text());
@@ -195,7 +198,11 @@ fn a_tree_that_a_run_cannot_start_with_is_refused() {
     let server = ApiServer::new(&place, &[]);
     let submit = |tree: &str| {
         let command = json!({ "command": "ls" });
-        server.call("POST", "/v1/runs", &json!({ "skill": "writer", "target": command, "tree": tree }))
+        server.call(
+            "POST",
+            "/v1/runs",
+            &json!({ "skill": "writer", "target": command, "tree": tree }),
+        )
     };
     assert_eq!(submit("sha256:../runs.db").code(), "invalid-request");
     let a = server.put_blob(b"a");

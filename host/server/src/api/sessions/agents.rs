@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::problem::Problem;
+use super::super::state::new_id;
 use super::super::tenant::Tenant;
 use super::super::tenants::AGENTS;
 use super::super::types::RunResult;

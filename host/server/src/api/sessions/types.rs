@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::types::{FileChange, FileSource, FileState, RunTarget};
+use super::super::types::{FileChange, FileSource, RunTarget};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{ChangeKind, Output};
 
