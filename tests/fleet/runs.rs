@@ -152,6 +152,25 @@ fn a_run_that_waits_is_cancelled_and_a_full_queue_refuses_more() {
 }
 
 #[test]
+fn an_accepted_run_finds_its_files_after_uploads_have_expired() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
+    let (server, tenants) = fleet.api_for("a", "retention: { uploads: 2s }");
+    let file = json!({ "kind": "file", "digest": server.put_blob(b"kept\n") });
+    let tree = json!({ "entries": { "in.txt": file } }).to_string();
+    let tree = server.put_blob(tree.as_bytes());
+    let command = json!({ "command": "cat in.txt" });
+    let in_tree = json!({ "skill": "writer", "target": command, "tree": tree });
+    let files = json!({ "in.txt": { "digest": digest(b"kept\n") } });
+    let of_files = json!({ "skill": "writer", "target": command, "files": files });
+    let ids = [&in_tree, &of_files].map(|run| server.submit(run));
+    until("uploads expire", || server.call("POST", "/v1/runs", &in_tree).code() == "blobs-missing");
+    let _worker = fleet.worker("one", &tenants.each_ref().map(String::as_str));
+    for id in ids {
+        assert_eq!(server.result(&id)["outcome"]["stdout"], "kept\n");
+    }
+}
+
+#[test]
 fn an_uploaded_skill_runs_on_a_worker_that_has_never_seen_it() {
     let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
     let (token, sha256) = skillhost_server::api::tenants::new_token();

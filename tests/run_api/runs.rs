@@ -163,11 +163,12 @@ fn a_workspace_is_named_by_the_digest_of_a_tree() {
         "a/run.sh": { "kind": "file", "digest": skillhost_skill::runtime::digest(b"echo ran\n"), "mode": 0o755 },
         "empty": { "kind": "folder" },
         "link": { "kind": "link", "target": "a/in.txt" },
-        "out": { "kind": "link", "target": "/etc/hostname" },
+        "absolute": { "kind": "link", "target": "/workspace/a/run.sh" },
+        "out": { "kind": "link", "target": "/etc/shadow" },
     } });
     let tree = tree.to_string();
     let digest = skillhost_skill::runtime::digest(tree.as_bytes());
-    let command = "cat link out; a/run.sh; ls -l a/in.txt | cut -c4; ls; echo more >> link; mv a/in.txt empty/";
+    let command = "cat link out; ./absolute; ls -l a/in.txt | cut -c4; ls; echo more >> link; mv a/in.txt empty/; mv link moved";
     let run = json!({ "skill": "writer", "target": { "command": command }, "tree": digest });
     let refused = server.call("POST", "/v1/runs", &run);
     assert_eq!(
@@ -182,14 +183,37 @@ fn a_workspace_is_named_by_the_digest_of_a_tree() {
     let result = server.result(&server.submit(&run));
     // A symlink leads to what the guest finds there, never to a file of the host.
     let stdout = result["outcome"]["stdout"].as_str().unwrap();
-    assert_eq!(stdout, "uploaded\nran\n-\na\nempty\nlink\nout\n", "{result}");
+    assert_eq!(stdout, "uploaded\nran\n-\na\nabsolute\nempty\nlink\nout\n", "{result}");
+    let stderr = result["outcome"]["stderr"].as_str().unwrap();
+    assert!(stderr.contains("out: No such file"), "{result}");
     let changes = result["changes"].as_array().unwrap();
     let change = |path: &str| changes.iter().find(|change| change["path"] == path);
     assert!(change("a/in.txt").is_some_and(|change| change.get("after").is_none()), "{result}");
     let moved = &change("empty/in.txt").unwrap()["after"]["digest"];
     let blob = server.get(&format!("/v1/blobs/{}", moved.as_str().unwrap()));
     assert_eq!(blob.text(), "uploaded\nmore\n");
-    assert_eq!(changes.len(), 2, "{result}");
+    assert_eq!(change("moved").unwrap()["after"], json!({ "kind": "link", "target": "a/in.txt" }));
+    assert_eq!(changes.len(), 4, "{result}");
+}
+
+#[test]
+fn a_queued_run_keeps_its_tree_and_the_files_of_it_from_expiring() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let file = server.put_blob(b"a");
+    let tree = json!({ "entries": { "a": { "kind": "file", "digest": file } } }).to_string();
+    let tree = server.put_blob(tree.as_bytes());
+    let id =
+        server.submit(&json!({ "skill": "writer", "target": { "command": "true" }, "tree": tree }));
+    let db = place.user.home().join(".local/state/skillhost/tenants/default/runs.db");
+    let db = rusqlite::Connection::open(db).unwrap();
+    let mut kept = db.prepare("SELECT digest FROM run_blobs WHERE run = ?1").unwrap();
+    let kept = kept.query_map([&id], |row| row.get(0)).unwrap();
+    let mut kept: Vec<String> = kept.map(Result::unwrap).collect();
+    let mut expected = vec![file, tree];
+    kept.sort();
+    expected.sort();
+    assert_eq!(kept, expected);
 }
 
 #[test]
@@ -225,7 +249,7 @@ fn a_tree_that_a_run_cannot_start_with_is_refused() {
     let tree = server.put_blob(json!({ "entries": { "a": file } }).to_string().as_bytes());
     let both = json!({ "skill": "writer", "target": { "command": "ls" }, "tree": tree, "files": { "b": { "content": "" } } });
     assert_eq!(server.call("POST", "/v1/runs", &both).code(), "invalid-request");
-    // Paths of `files` may contradict one another as those of a tree.
+    // Neither may the paths of `files` contradict one another.
     let files = json!({ "a": { "content": "" }, "a/b": { "content": "" } });
     let run = json!({ "skill": "writer", "target": { "command": "ls" }, "files": files });
     assert_eq!(server.call("POST", "/v1/runs", &run).code(), "invalid-request");

@@ -358,7 +358,7 @@ fn a_fork_a_snapshot_and_dropped_changes_are_apart() {
     let files: serde_json::Map<String, Value> =
         (0..20).map(|n| (format!("d/{n}"), json!({ "content": "base" }))).collect();
     let one = Session::create(&server, &json!({ "skills": ["writer"], "files": files }));
-    one.sh("echo one > mine; rm d/0; echo x > d/1; ln -s d/1 link; echo t > /tmp/t");
+    one.sh("echo one > mine; rm d/0; echo x > d/1; ln -s /workspace/d/1 link; echo t > /tmp/t");
     let fork = one.post("fork", &Value::Null);
     assert_eq!((fork.status, &fork.json()["parent"]), (201, &json!(one.id)), "{}", fork.text());
     let two = Session { server: &server, id: fork.json()["id"].as_str().unwrap().to_owned() };

@@ -365,6 +365,23 @@ fn an_approval_holds_for_the_next_submission_of_the_same_run() {
     let other = number(&run("b"));
     assert_eq!(run("a")["outcome"]["stdout"], "uploaded\nwritten\n");
     number(&run("a"));
+    // What is approved is the content of the workspace too, and which files are executable.
+    let with_file = |executable: bool, target: &str| {
+        let digest = server.put_blob(b"echo x\n");
+        let mode = if executable { 0o755 } else { 0o644 };
+        let entries = json!({
+            "tool": { "kind": "file", "digest": digest, "mode": mode },
+            "link": { "kind": "link", "target": target },
+        });
+        let tree = server.put_blob(json!({ "entries": entries }).to_string().as_bytes());
+        let script = json!({ "script": "go.sh" });
+        let run = json!({ "skill": stored["digest"], "target": script, "tree": tree });
+        server.result(&server.submit(&run))
+    };
+    approve(&[&*number(&with_file(false, "tool"))]);
+    number(&with_file(true, "tool"));
+    number(&with_file(false, "other"));
+    assert_eq!(with_file(false, "tool")["outcome"]["stdout"], "uploaded\nwritten\n");
     approve(&[&*other, "--session"]);
     for arg in ["b", "c"] {
         assert_eq!(run(arg)["outcome"]["stdout"], "uploaded\nwritten\n", "{arg}");

@@ -108,6 +108,10 @@ pub struct Mount {
     /// Whether guests may create symlinks in the host folder. They lead to places inside it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub symlinks: bool,
+    /// Whether the targets of symlinks in the host folder are paths of the guest: skillhost has written the
+    /// folder for it, and no program of the host follows them.
+    #[serde(skip)]
+    pub guest_links: bool,
 }
 
 impl Mount {
@@ -120,6 +124,7 @@ impl Mount {
             mode,
             rules_at: String::new(),
             symlinks: false,
+            guest_links: false,
         }
     }
 

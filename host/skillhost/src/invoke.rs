@@ -617,6 +617,21 @@ impl LoadedSkill {
         }
     }
 
+    /// Returns the skill with a folder at `guest` that was written for this run, in which the targets of symlinks
+    /// are paths of the guest.
+    #[must_use]
+    pub fn with_guest_links(self, guest: &str) -> LoadedSkill {
+        let mut grant = Grant::clone(&self.grant);
+        for mount in &mut grant.capabilities.mounts {
+            mount.guest_links |= mount.guest == guest;
+        }
+        LoadedSkill {
+            capabilities: Arc::new(grant.capabilities.clone()),
+            grant: Arc::new(grant),
+            ..self
+        }
+    }
+
     /// Returns the skill's identity, as records name it.
     pub fn id(&self) -> &SkillId {
         &self.id

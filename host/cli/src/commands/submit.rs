@@ -102,7 +102,7 @@ pub(crate) struct Args {
     client: ClientArgs,
 }
 
-/// The most files of a workspace, and the most bytes of one. The server has the same bounds.
+/// The most entries of a workspace, and the most bytes of a file. The server accepts no more files.
 const FILES: usize = 5_000;
 const FILE: u64 = 64 << 20;
 /// The most bytes of standard input: what fits in a body of the server, as base64.
@@ -333,6 +333,10 @@ pub(crate) fn workspace(folder: &Path) -> Result<LocalTree, CliError> {
         let mut is_empty = true;
         for entry in root.read_dir(at).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
+            if tree.entries.len() + folders.len() >= FILES {
+                let most = format!("a workspace may have {FILES} files, folders and symlinks");
+                return Err(CliError::usage(most).fix("name a smaller folder: --workspace DIR"));
+            }
             let kind = entry.file_type().map_err(cannot)?;
             let name = entry.file_name();
             let path = name.to_str().map(|name| {
@@ -365,10 +369,6 @@ pub(crate) fn workspace(folder: &Path) -> Result<LocalTree, CliError> {
             };
             tree.entries.insert(path, state);
             is_empty = false;
-            if tree.entries.len() > FILES || folders.len() > FILES {
-                return Err(CliError::usage(format!("a workspace may have {FILES} files"))
-                    .fix("name a smaller folder: --workspace DIR"));
-            }
         }
         // Other folders exist because something is below them.
         if is_empty && !below.is_empty() {
@@ -378,7 +378,7 @@ pub(crate) fn workspace(folder: &Path) -> Result<LocalTree, CliError> {
     if left_out > 0 {
         output::warning(
             &format!(
-                "{} of the workspace not uploaded: special files, and names that are not UTF-8",
+                "{} of the workspace not uploaded: special files, and names and targets that are not UTF-8",
                 output::count(left_out, "entry")
             ),
             None,

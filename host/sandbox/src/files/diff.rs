@@ -83,7 +83,9 @@ impl Vfs {
         let mut out = String::new();
         if is_link(&difference.lower) {
             // The target may be a path of the host.
-            let old = old.map(|text| LinkTarget { text, is_guest_path: false });
+            let is_guest_path =
+                matches!(&self.mounts[m].rules, Rules::Granted(granted) if granted.guest_links);
+            let old = old.map(|text| LinkTarget { text, is_guest_path });
             let shown = old.filter(|old| old.is_visible(&difference.rel));
             let target = shown.map_or("(outside)".to_owned(), |target| printable(&target.text));
             let _ = writeln!(out, "-symlink a/{name} -> {target}");

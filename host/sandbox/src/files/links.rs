@@ -151,6 +151,7 @@ impl Vfs {
     ) -> Result<LinkTarget, Errno> {
         let is_guest_path = match (&self.mounts[m].rules, &self.mounts[m].layer) {
             (Rules::Scratch, _) => true,
+            (Rules::Granted(granted), _) if granted.guest_links => true,
             (_, Layer::Overlay(_)) => tree.overlay(m).upper.contains_key(rel),
             _ => false,
         };
@@ -166,8 +167,11 @@ impl Vfs {
         rel: &str,
         target: &str,
     ) -> Option<LinkRefusal> {
-        if !matches!(&self.mounts[m].rules, Rules::Granted(granted) if granted.symlinks) {
-            return Some(LinkRefusal::NotAllowed);
+        match &self.mounts[m].rules {
+            // Whoever applies the change to another folder decides about it.
+            Rules::Granted(granted) if granted.guest_links => return None,
+            Rules::Granted(granted) if granted.symlinks => {}
+            _ => return Some(LinkRefusal::NotAllowed),
         }
         if !stays_inside(rel, target) {
             return Some(LinkRefusal::Outside);

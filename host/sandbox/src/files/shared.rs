@@ -167,8 +167,7 @@ impl SharedFiles {
     pub fn open(self: &Arc<Self>, rules: PathRules) -> Arc<Vfs> {
         // The host folder is never opened by this name.
         let mount = Mount {
-            // Nothing is written there: whoever applies the changes decides about symlinks.
-            symlinks: true,
+            guest_links: true,
             ..Mount::new(WORKSPACE, &self.folders.base, MountMode::Overlay)
         };
         let mounts = vec![
@@ -197,7 +196,10 @@ impl SharedFiles {
     ) -> Arc<Vfs> {
         for mount in &mut mounts {
             // Includes a mount that the run may only read: the rules prevent writing, not the layer.
-            if mount.guest == WORKSPACE && matches!(mount.rules, Rules::Granted(_)) {
+            if mount.guest == WORKSPACE
+                && let Rules::Granted(granted) = &mut mount.rules
+            {
+                granted.guest_links = true;
                 mount.host_dir = self.base();
                 mount.layer = Layer::Overlay(self.upper());
             } else if matches!(mount.rules, Rules::Scratch) {

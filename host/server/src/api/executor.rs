@@ -236,12 +236,14 @@ pub(super) async fn execute(
         let work = move || {
             let start =
                 Start { tenant: &of, id: &id, cancelled: &cancelled, session: session.as_deref() };
-            let prepared = prepare(&api, start, &submission)?;
+            let mut prepared = prepare(&api, start, &submission)?;
             let key = match session {
                 // The files of a session are no input of the program.
                 Some(_) => None,
                 None => cached::key(&prepared, &submission),
             };
+            // They are on the disk now, and may be as large as the submission.
+            prepared.contents = Contents::default();
             Ok((prepared, key))
         };
         in_place_if(is_short, &tenant, work).await
@@ -396,7 +398,10 @@ fn prepare(
     } else {
         let folder = TempFolder::new_in(&api.options.scratch, Purpose::Session).map_err(host)?;
         let most = api.options.bounds.workspace;
-        contents.write(tenant, &folder, most, cancelled).map_err(host)?;
+        contents.write(tenant, &folder, most, cancelled).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidFilename => invalid("a path or a target is too long".into()),
+            _ => host(error),
+        })?;
         Some(Arc::new(folder))
     };
     let overrides = Overrides {
@@ -430,7 +435,10 @@ fn prepare(
     let loaded = load(&runner, &skill, &policy).map_err(|error| invalid(hidden.text(&error)))?;
     let limits = submission.limits.iter().map(|(limit, value)| (*limit, *value));
     let limits = restrictions.into_iter().flat_map(Restrictions::limits).chain(limits);
-    let loaded = loaded.with_lower_limits(limits);
+    let mut loaded = loaded.with_lower_limits(limits);
+    if workspace.is_some() {
+        loaded = loaded.with_guest_links(WORKSPACE);
+    }
     let target = target(&submission.target);
     let prepared =
         PreparedRun { workspace, contents, service, settings, policy, loaded, target, hidden };
@@ -484,7 +492,12 @@ fn approved(
         Some(_) => StdinInput::Unread,
         None => StdinInput::Whole(submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0)),
     };
-    let keys = prepared.contents.keys();
+    let mut keys = prepared.contents.keys();
+    for (key, executable) in keys.values_mut() {
+        if *executable {
+            key.push_str(" executable");
+        }
+    }
     let files: Vec<(&str, &str)> =
         keys.iter().map(|(path, (key, _))| (*path, key.as_str())).collect();
     let ask = ApprovalRequest {
@@ -551,7 +564,6 @@ fn stateful(prepared: &PreparedRun) -> Status {
     })
 }
 
-/// Identifies the content of a file in an approval.
 /// Runs what was prepared.
 async fn run(
     start: Start<'_>,

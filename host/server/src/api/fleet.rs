@@ -414,17 +414,13 @@ impl ApiShared {
             return Err(closing());
         }
         tenant.require_quotas().await?;
-        let tree = match &submission.tree {
-            Some(tree) => self.fetch_tree(fleet, tenant, tree).await?.files,
-            None => BTreeMap::new(),
-        };
-        self.require_fleet_blobs(fleet, tenant, &submission.files).await?;
-        self.require_fleet_blobs(fleet, tenant, &tree).await?;
         let needs = self.needs(tenant, &submission).await?.ok_or_else(|| {
             let detail =
                 "`skill` names no skill of this server, and none that this tenant uploaded";
             Problem::new(ProblemCode::NoSkill, detail)
         })?;
+        let RunSubmission { files, tree, .. } = &submission;
+        self.require_in_fleet(fleet, tenant, files, tree.as_deref()).await?;
         let now = now();
         let new = NewFleetRun {
             id: new_id(),

@@ -381,17 +381,25 @@ pub(super) fn hex_of(digest: &str) -> Option<&str> {
 pub(super) fn is_inside(path: &str) -> bool {
     const MOST: usize = 1024;
     const DEPTH: usize = 64;
+    /// `NAME_MAX` of Linux.
+    const NAME: usize = 255;
     path.len() <= MOST
         && path.split('/').count() <= DEPTH
         && printable(path) == path
-        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+        && path.split('/').all(|part| !matches!(part, "" | "." | "..") && part.len() <= NAME)
         && !path.contains('\0')
 }
 
-/// Counts the folders that files at these paths need.
-pub(super) fn count_folders<'a>(paths: impl Iterator<Item = &'a String>) -> usize {
-    let above = paths.flat_map(|path| path.match_indices('/').map(move |(end, _)| &path[..end]));
-    above.collect::<BTreeSet<_>>().len()
+/// Counts the folders that files at these paths need, until there are more than `most`.
+pub(super) fn count_folders<'a>(paths: impl Iterator<Item = &'a String>, most: usize) -> usize {
+    let mut found = BTreeSet::new();
+    for path in paths {
+        found.extend(path.match_indices('/').map(|(end, _)| &path[..end]));
+        if found.len() > most {
+            break;
+        }
+    }
+    found.len()
 }
 
 /// Returns the start of what was fetched, and whether there is more.
@@ -442,13 +450,14 @@ mod tests {
             assert!(!is_inside(path), "{path}");
         }
         assert!(is_inside("a/b c.txt"));
+        assert!(is_inside(&"a".repeat(255)) && !is_inside(&"a".repeat(256)));
         assert!(is_inside(&["a"; 64].join("/")) && !is_inside(&["a"; 65].join("/")));
     }
 
     #[test]
     fn each_folder_is_counted_once() {
         let paths = ["a/b/c", "a/b/d", "a/e", "f"].map(str::to_owned);
-        assert_eq!(count_folders(paths.iter()), 2);
+        assert_eq!(count_folders(paths.iter(), 10), 2);
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub struct RunSubmission {
     /// The files of `/workspace`, by their path in it.
     #[serde(default)]
     pub files: BTreeMap<String, FileSource>,
-    /// The digest of a tree, whose files, folders and symlinks are `/workspace`: a blob with a `Tree` as JSON,
-    /// or a snapshot of a session. Not together with `files`.
+    /// The digest of a tree, whose files, folders and symlinks make up `/workspace`: a blob with a `Tree`
+    /// as JSON, or a snapshot of a session. Not together with `files`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
     pub tree: Option<String>,

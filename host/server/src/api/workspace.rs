@@ -67,7 +67,8 @@ impl Contents {
     /// Returns an upper bound of how many files, folders and symlinks are created.
     pub(super) fn entries(&self) -> usize {
         let paths = self.files.keys().chain(&self.folders).chain(self.links.keys());
-        self.files.len() + self.folders.len() + self.links.len() + count_folders(paths)
+        let folders = count_folders(paths, usize::MAX);
+        self.files.len() + self.folders.len() + self.links.len() + folders
     }
 
     /// Returns what identifies the content of each path, and whether it is an executable file.
@@ -157,6 +158,7 @@ fn write_file(
     Ok(())
 }
 
+/// Identifies the content of a file, in approvals and cached results.
 fn file_key(file: &FileSource) -> String {
     match (&file.digest, &file.content) {
         (Some(digest), _) => digest.clone(),
@@ -212,11 +214,11 @@ impl ApiShared {
         parse_tree(&text, self.options.bounds.files)
     }
 
-    /// Checks the files of a run or a session, except that their blobs are stored.
+    /// Checks the files of a run or a session, but not whether their blobs are stored.
     pub(super) fn check_files(&self, files: &BTreeMap<String, FileSource>) -> Answered<()> {
         let most = self.options.bounds.files;
         if files.len() > most {
-            return Err(Problem::invalid(format!("at most {most} `files`")));
+            return Err(Problem::invalid(format!("a workspace may have {most} files")));
         }
         check_folders(files.keys(), most)?;
         for (path, file) in files {
@@ -238,6 +240,26 @@ impl ApiShared {
         Ok(())
     }
 
+    /// Checks that the contents of a workspace can be fetched by workers of the fleet.
+    pub(super) async fn require_in_fleet(
+        self: &Arc<Self>,
+        fleet: &Arc<dyn Fleet>,
+        tenant: &Arc<Tenant>,
+        files: &BTreeMap<String, FileSource>,
+        tree: Option<&str>,
+    ) -> Answered<()> {
+        let Some(tree) = tree else { return self.require_fleet_blobs(fleet, tenant, files).await };
+        // A few bytes of a request make this server read a tree and look for each of its files.
+        let place = tenant.requests.acquire().await;
+        let _place = place.map_err(|error| Problem::internal(&error))?;
+        require_digest(tree)?;
+        if fleet.blob_size(&tenant.name, tree).await?.is_none() {
+            return Err(no_tree(tree));
+        }
+        let contents = self.fetch_tree(fleet, tenant, tree).await?;
+        self.require_fleet_blobs(fleet, tenant, &contents.files).await
+    }
+
     /// Refuses files that have to be uploaded to the fleet first, or have too many bytes in total.
     pub(super) async fn require_fleet_blobs(
         &self,
@@ -257,8 +279,8 @@ impl ApiShared {
         blobs_fit(files, &sizes, missing, self.options.bounds.workspace)
     }
 
-    /// Copies a tree from the fleet to this disk, and returns what it contains, which is checked except
-    /// that its blobs are stored.
+    /// Copies a tree from the fleet to this disk, unless it is there, and returns what it contains. Does not
+    /// check whether its blobs are stored. Finds a tree that an accepted run names even if it is too old for new ones.
     pub(super) async fn fetch_tree(
         self: &Arc<Self>,
         fleet: &Arc<dyn Fleet>,
@@ -267,10 +289,11 @@ impl ApiShared {
     ) -> Answered<Contents> {
         require_digest(digest)?;
         let most = self.options.bounds.body as u64;
-        match fleet.blob_size(&tenant.name, digest).await? {
-            Some(size) if size > most => return Err(tree_too_large(most)),
-            Some(_) if self.fetch_blob(fleet, tenant, digest).await? => {}
-            _ => return Err(no_tree(digest)),
+        if fleet.blob_size(&tenant.name, digest).await?.is_some_and(|size| size > most) {
+            return Err(tree_too_large(most));
+        }
+        if !self.fetch_blob(fleet, tenant, digest).await? {
+            return Err(no_tree(digest));
         }
         let (api, of, digest) = (self.clone(), tenant.clone(), digest.to_owned());
         blocking(move || {
@@ -360,7 +383,7 @@ fn blobs_fit(
         (None, None) => 0,
     });
     if sizes_of.fold(0, u64::saturating_add) > most {
-        let detail = format!("the `files` of a run may have {most} bytes in total");
+        let detail = format!("the files of a workspace may have {most} bytes in total");
         return Err(Problem::invalid(detail));
     }
     Ok(())
@@ -369,7 +392,7 @@ fn blobs_fit(
 /// Checks that files need few folders, each of which costs the disk as much as a small file.
 fn check_folders<'a>(paths: impl Iterator<Item = &'a String>, files: usize) -> Answered<()> {
     let most = 2 * files;
-    match count_folders(paths) > most {
+    match count_folders(paths, most) > most {
         true => Err(Problem::invalid(format!("the files may be in at most {most} folders"))),
         false => Ok(()),
     }

@@ -206,10 +206,11 @@ fn new_base(
     let path = sessions.folder.join(BASES).join(format!("{:032x}", rand::random::<u128>()));
     let wrong = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists
+        | io::ErrorKind::InvalidFilename
         | io::ErrorKind::InvalidInput
         | io::ErrorKind::IsADirectory
         | io::ErrorKind::NotADirectory => {
-            Problem::invalid("one path of the files is a folder in another path")
+            Problem::invalid("one path of the files is a folder in another path, or too long")
         }
         _ => Problem::internal(&error),
     };
