@@ -36,7 +36,7 @@ pub const OLD: &str = "2025-11-25";
 pub const NEW: &str = "2026-07-28";
 
 /// The component of `calculator` as `skillhost build` writes it, with the list of its tools.
-static CALCULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
+pub static CALCULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let skill = repository("skills/calculator");
     let inspect = Command::new(env!("CARGO_BIN_EXE_skillhost"))
         .args(["inspect", "--json"])

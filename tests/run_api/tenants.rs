@@ -77,6 +77,13 @@ fn one_tenant_cannot_see_or_use_what_is_anothers() {
     let mut run = note("x");
     run["files"] = json!({ "x": { "digest": blob } });
     assert_eq!(server.call("POST", "/v1/runs", &run).code(), "blobs-missing");
+    run["files"] = json!({});
+    run["tree"] = json!(blob);
+    let (theirs, none) = (server.call("POST", "/v1/runs", &run), {
+        run["tree"] = json!(digest(b"nobody's"));
+        server.call("POST", "/v1/runs", &run)
+    });
+    assert_eq!((theirs.code(), none.code()), ("blobs-missing".into(), "blobs-missing".into()));
     for name in [&*skill, "of-one", &format!("of-one@{skill}")] {
         assert_eq!(server.call("POST", "/v1/runs", &json!({ "skill": name })).code(), "no-skill");
     }
@@ -336,6 +343,51 @@ fn written_files_requests_and_output_count_as_stored() {
     server.result(&server.submit(&large));
     let refused = server.call("POST", "/v1/runs", &note("x"));
     assert_eq!((refused.status, refused.code()), (507, "storage-quota".into()));
+}
+
+/// The compiled code of skills, the compiled scripts and the copies in the host's cache.
+fn cached_code(place: &Place) -> [usize; 3] {
+    let cache = place.user.home().join(".cache/skillhost/components");
+    let names = |folder: &std::path::Path| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let ending = |end: &str| names(&cache).iter().filter(|name| name.ends_with(end)).count();
+    [ending(".own.cwasm"), ending(".script"), names(&cache.join("skills")).len()]
+}
+
+#[test]
+fn what_one_tenant_has_uploaded_and_run_makes_no_run_of_another_faster() {
+    let place = Place::new();
+    let (mut server, [_, two]) = two_tenants(&place, ["trust-uploads: true"; 2]);
+    let run = |server: &ApiServer| {
+        let text = "---\nname: same\ndescription: An upload of the tests.\nallowed-tools: Bash(python3:*)\nmetadata:\n  component: calculator.wasm\n---\nRun it.\n";
+        let files = json!({
+            "SKILL.md": { "digest": server.put_blob(text.as_bytes()) },
+            "calculator.wasm": { "digest": server.put_blob(&crate::mcp::CALCULATOR) },
+            "scripts/greet.py": { "digest": server.put_blob(b"import helper\n") },
+            "scripts/helper.py": { "digest": server.put_blob(b"print('hello')\n") },
+        });
+        let stored = server.call("POST", "/v1/skills", &json!({ "name": "same", "files": files }));
+        let skill = stored.json()["digest"].clone();
+        let tool = json!({ "tool": { "name": "calculate", "input": { "expression": "6*7" } } });
+        for target in [tool, json!({ "script": "greet.py" })] {
+            let result =
+                server.result(&server.submit(&json!({ "skill": skill, "target": target })));
+            assert_eq!(result["run"]["status"], "succeeded", "{result}");
+        }
+    };
+    let before = cached_code(&place);
+    run(&server);
+    let first = cached_code(&place);
+    let added = [0, 1, 2].map(|kind| first[kind] - before[kind]);
+    assert!(added.iter().all(|count| *count > 0), "{before:?} {first:?}");
+    // For the tenant itself, nothing is compiled again.
+    run(&server);
+    assert_eq!(cached_code(&place), first);
+    server.token = two;
+    run(&server);
+    assert_eq!(cached_code(&place), [0, 1, 2].map(|kind| first[kind] + added[kind]));
 }
 
 #[test]

@@ -146,7 +146,8 @@ impl ScriptsView<'_> {
         source: Vec<u8>,
     ) -> Code {
         let Scripts { cache, programs, compiled, .. } = self.scripts;
-        let key = key(&runtime, path, &source);
+        let owner = programs.as_ref().and_then(|programs| programs.skill().owner.as_deref());
+        let key = key(&runtime, path, &source, owner);
         if let Some(code) = cache.get(&key) {
             return code;
         }
@@ -262,10 +263,11 @@ fn file_name(key: &str) -> String {
 }
 
 /// Returns the key of a file's code, from everything it depends on: the runtime, the path in
-/// tracebacks, and the source.
-fn key(runtime: &Component, path: &str, source: &[u8]) -> String {
+/// tracebacks, and the source; and from whose code it is.
+fn key(runtime: &Component, path: &str, source: &[u8], owner: Option<&str>) -> String {
     let mut hash = Sha256::new();
-    for part in [runtime.digest.as_bytes(), path.as_bytes(), source] {
+    let owner = owner.map(str::as_bytes);
+    for part in [runtime.digest.as_bytes(), path.as_bytes(), source].into_iter().chain(owner) {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }

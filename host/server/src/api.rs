@@ -9,7 +9,7 @@
 //! `state` its data on disk. [`openapi`] describes all of it.
 //!
 //! A request reaches the state of the tenant of its token and nothing else: there is no query or path
-//! that two tenants share. They share the host's cache of compiled code, which is named by content.
+//! that two tenants share. They share the compiled code of the operator's skills, not that of uploads.
 
 mod body;
 mod cached;

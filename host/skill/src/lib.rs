@@ -74,6 +74,9 @@ pub struct Skill {
     pub left_out: Vec<String>,
     /// The problems that did not prevent loading.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whose compiled code runs the skill, if not that of everyone who has the same content: the time of a run must
+    /// not tell its owner whether the skill of another one has run on this host.
+    pub owner: Option<Arc<str>>,
     /// The folder itself, opened.
     live: Arc<Content>,
     /// The folders of the skill.
@@ -404,6 +407,7 @@ impl SkillListing {
             source,
             skill_file,
             body_offset,
+            owner: None,
             files,
             left_out,
             diagnostics,

@@ -6,6 +6,7 @@
 //! line to one of them, and `javascript` the commands of other JavaScript tools to `node`. `digests` computes digests, `copies` keeps copies of the digested files,
 //! `cache_quota` limits their size, and `cache_content` lists and removes them. `stamp` recognizes files that have not changed.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
@@ -115,6 +116,14 @@ impl Component {
     /// Creates a component from a file of a skill with a known digest.
     pub(crate) fn own(skill: &Arc<Skill>, path: &str, digest: &str) -> Component {
         Component { digest: digest.to_owned(), source: Source::Own(skill.clone(), path.to_owned()) }
+    }
+
+    /// Returns the name under which the compiled code is cached: the digest and, if the skill has one, its owner.
+    pub fn cache_name(&self) -> Cow<'_, str> {
+        match self.skill().and_then(|skill| skill.owner.as_deref()) {
+            Some(owner) => format!("{} {owner}", self.digest).into(),
+            None => self.digest.as_str().into(),
+        }
     }
 
     /// Returns the bytes.

@@ -88,6 +88,8 @@ pub struct Runner {
     session: Option<Arc<SessionRecord>>,
     /// The files that runs share.
     shared: Option<Arc<SharedFiles>>,
+    /// Whose skills it loads, if their code is not cached for others.
+    owner: Option<Arc<str>>,
 }
 
 /// A skill that has been loaded, digested and granted: everything that all of its runs under one
@@ -165,6 +167,7 @@ impl Runner {
             hooks: Arc::default(),
             session: None,
             shared: None,
+            owner: None,
         }
     }
 
@@ -203,6 +206,13 @@ impl Runner {
     pub fn for_tenant(&self, state: PathBuf, audit: PathBuf) -> Runner {
         let options = RunnerOptions { state, audit, ..(*self.options).clone() };
         Runner { options: Arc::new(options), log: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns a runner that loads skills of this owner. Code that was compiled, and files that were copied, for others
+    /// are not used for them, even if the content is the same.
+    #[must_use]
+    pub fn for_owner(&self, owner: &str) -> Runner {
+        Runner { owner: Some(owner.into()), ..self.clone() }
     }
 
     /// Computes what a skill is granted on this host: what it requests and the policy allows,
@@ -364,7 +374,7 @@ impl Runner {
         // Copied before anything is read: a guest may be granted the very folder that the skill
         // lies in.
         let copied = debug_span!("copy").in_scope(|| self.copy(&listed));
-        let (skill, digests) = match copied {
+        let (mut skill, digests) = match copied {
             Ok(SkillCopy { content, digests, is_new }) => {
                 if is_new {
                     self.sandbox.note_growth();
@@ -375,6 +385,7 @@ impl Runner {
             // A skill without a digest could not be identified in the record, so it does not run.
             Err(error) => (listed.read()?, Err(undigested(&error))),
         };
+        skill.owner.clone_from(&self.owner);
         let skill = Arc::new(skill);
         debug_span!("require").in_scope(|| self.require(&skill, policy))?;
         let required = self.required(&skill, policy)?;
@@ -408,7 +419,10 @@ impl Runner {
         let options = &self.options;
         match &self.hooks.embedded {
             Some(embedded) if embedded.has(listed.root()) => copies::in_place(listed),
-            _ => copies::open(listed, &options.sandbox.cache, &options.scratch),
+            _ => {
+                let owner = self.owner.as_deref();
+                copies::open(listed, owner, &options.sandbox.cache, &options.scratch)
+            }
         }
     }
 

@@ -313,7 +313,7 @@ fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
         }
     }
     let mut hash = Sha(Sha256::new());
-    component.digest.hash(&mut hash);
+    component.cache_name().hash(&mut hash);
     mode.hash(&mut hash);
     engine.precompile_compatibility_hash().hash(&mut hash);
     let hex = runtime::hex(&hash.0.finalize());

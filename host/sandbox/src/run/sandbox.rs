@@ -171,7 +171,7 @@ impl Sandbox {
         limits: &Limits,
     ) -> Result<Prepared, Status> {
         let Shared { loader, prepared, .. } = &*self.0;
-        let key = (loader.key(component, mode, limits), component.digest.clone());
+        let key = (loader.key(component, mode, limits), component.cache_name().into_owned());
         if let Some(ready) = prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(ready.clone());
         }

@@ -432,7 +432,8 @@ fn prepare(
         }
         None => (runner, tenant.service.clone()),
     };
-    let loaded = load(&runner, &skill, &policy).map_err(|error| invalid(hidden.text(&error)))?;
+    let loaded = load(&skill.runner(&runner, tenant), &skill, &policy)
+        .map_err(|error| invalid(hidden.text(&error)))?;
     let limits = submission.limits.iter().map(|(limit, value)| (*limit, *value));
     let limits = restrictions.into_iter().flat_map(Restrictions::limits).chain(limits);
     let mut loaded = loaded.with_lower_limits(limits);
@@ -778,6 +779,14 @@ fn is_in_workspace(guest: &str) -> bool {
 }
 
 impl NamedSkill {
+    /// Returns the runner that loads the skill. One that the tenant has uploaded is the tenant's own.
+    pub(super) fn runner(&self, runner: &Runner, tenant: &Tenant) -> Runner {
+        match self.is_upload {
+            true => runner.for_owner(&tenant.name),
+            false => runner.clone(),
+        }
+    }
+
     /// Checks whether the policy mounts a folder at `/workspace`, or in it.
     fn has_own_workspace(&self, policy: &Policy) -> bool {
         let folder_name = self.folder.file_name().unwrap_or_default().to_string_lossy();
@@ -819,7 +828,8 @@ impl ApiShared {
             wrong(findings.first().map(|found| hidden.text(&found.message)).unwrap_or_default())
         })?;
         let policy = policy.with_denied(restrictions.deny.clone());
-        let loaded = load(tenant.service.runner(), &skill, &policy)
+        let runner = skill.runner(tenant.service.runner(), tenant);
+        let loaded = load(&runner, &skill, &policy)
             .map_err(|error| wrong(hidden.text(&error)))?
             .with_lower_limits(restrictions.limits());
         Ok(loaded.grant.capabilities.clone())

@@ -688,7 +688,8 @@ impl ApiShared {
                 locked: skill.locked.as_ref(),
             };
             // What does not load ends on a worker as it would here.
-            let Ok(loaded) = tenant.service.runner().load(folder, &settings.policy) else {
+            let runner = skill.runner(tenant.service.runner(), &tenant);
+            let Ok(loaded) = runner.load(folder, &settings.policy) else {
                 return Ok(Some(Needs { pinned: named, class: RunClass::Small }));
             };
             let pinned = match (&loaded.id().digest, skill.is_upload) {

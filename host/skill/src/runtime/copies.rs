@@ -44,17 +44,23 @@ pub struct SkillCopy {
     pub is_new: bool,
 }
 
-/// Opens the copy of a skill, or creates it. If the cache folder cannot be used, creates a copy for
-/// this run only in `scratch`.
+/// Opens the copy of a skill, or creates it. If the skill has an owner, other owners have other copies of the same
+/// content. If the cache folder cannot be used, creates a copy for this run only in `scratch`.
 ///
 /// # Errors
 /// A file cannot be read, a file changed after it was listed, or no copy can be created.
-pub fn open(listed: &SkillListing, cache: &Path, scratch: &Path) -> io::Result<SkillCopy> {
+pub fn open(
+    listed: &SkillListing,
+    owner: Option<&str>,
+    cache: &Path,
+    scratch: &Path,
+) -> io::Result<SkillCopy> {
     // Another file system that is mounted inside the skill may not have a reliable ctime.
     let root = rustix::fs::fstat(listed.live())?.st_dev;
     let is_one =
         listed.files.iter().chain(&listed.folders).all(|file| file.identity.device == root);
-    open_where(listed, cache, scratch, is_one && stamp::has_reliable_ctime(listed.live()))
+    let has_reliable_ctime = is_one && stamp::has_reliable_ctime(listed.live());
+    open_where(listed, owner, cache, scratch, has_reliable_ctime)
 }
 
 /// Uses the skill's own folder as its copy. The host has written it to a private folder, so no other
@@ -71,6 +77,7 @@ pub fn in_place(listed: &SkillListing) -> io::Result<SkillCopy> {
 /// As [`open`], with the decision whether the files' ctime is reliable.
 fn open_where(
     listed: &SkillListing,
+    owner: Option<&str>,
     cache: &Path,
     scratch: &Path,
     has_reliable_ctime: bool,
@@ -81,7 +88,7 @@ fn open_where(
         let known: Known =
             stamp::read_if_unchanged(cache, &stamp_name(listed).ok()?, &state(listed))?;
         let copy = (known.boot == *boot)
-            .then(|| Copy { cache, name: name(listed, &known.digests.skill) }.open())??;
+            .then(|| Copy { cache, name: name(listed, owner, &known.digests.skill) }.open())??;
         Some(SkillCopy { content: copy.into(), digests: known.digests, is_new: false })
     });
     if let Some(known) = known {
@@ -91,7 +98,7 @@ fn open_where(
     let digest = files.digest();
     let kept = cache
         .as_ref()
-        .map(|cache| Copy { cache, name: name(listed, &digest) }.open_or_make(&files));
+        .map(|cache| Copy { cache, name: name(listed, owner, &digest) }.open_or_make(&files));
     let (content, is_new) = match kept {
         Some(Ok((copy, is_new))) => (Content::from(copy), is_new),
         kept => {
@@ -105,7 +112,12 @@ fn open_where(
     let digests = files.digests(digest, content.dir());
     if let (Some(cache), true) = (&cache, is_new) {
         let bytes = files.contents.iter().map(|content| content.len() as u64).sum();
-        cache_quota::charge(cache, &place(listed.live())?, &name(listed, &digests.skill), bytes);
+        cache_quota::charge(
+            cache,
+            &place(listed.live())?,
+            &name(listed, owner, &digests.skill),
+            bytes,
+        );
     }
     if let (Some(cache), Some(boot)) = (cache, boot) {
         let newest =
@@ -297,9 +309,9 @@ fn times(file: &SkillFile) -> Timestamps {
     Timestamps { last_access: modified, last_modification: modified }
 }
 
-/// Returns the path of a copy in the cache folder. It contains the digest, and a hash of the empty
-/// folders, which guests see but the digest does not cover.
-fn name(listed: &SkillListing, digest: &str) -> String {
+/// Returns the path of a copy in the cache folder. It contains the digest, and a hash of the owner and of the
+/// empty folders, which guests see but the digest does not cover.
+fn name(listed: &SkillListing, owner: Option<&str>, digest: &str) -> String {
     let holds = |folder: &str| {
         listed
             .files
@@ -310,11 +322,16 @@ fn name(listed: &SkillListing, digest: &str) -> String {
     empty.retain(|folder| !folder.is_empty() && !holds(folder));
     empty.sort_unstable();
     let hex = digest.trim_start_matches("sha256:");
-    if empty.is_empty() {
+    let mut more = empty.join("\0");
+    if let Some(owner) = owner {
+        more.push_str("\0\0");
+        more.push_str(owner);
+    }
+    if more.is_empty() {
         return format!("{FOLDER}/{hex}");
     }
-    let folders = super::digest(empty.join("\0").as_bytes());
-    format!("{FOLDER}/{hex}-{}", &folders["sha256:".len()..][..16])
+    let more = super::digest(more.as_bytes());
+    format!("{FOLDER}/{hex}-{}", &more["sha256:".len()..][..16])
 }
 
 /// Returns the name of the file with what is known about a skill's folder.

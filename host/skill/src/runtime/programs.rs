@@ -192,7 +192,10 @@ impl Programs {
     pub fn component_at(&self, path: &str) -> io::Result<Component> {
         match self.digests.components.get(path) {
             Some(digest) => Ok(Component::own(&self.skill, path, digest)),
-            None => Ok(Component::new(self.skill.read(path)?)),
+            None => {
+                let digest = super::digest(&self.skill.read(path)?);
+                Ok(Component::own(&self.skill, path, &digest))
+            }
         }
     }
 

@@ -43,7 +43,8 @@ impl Place {
 
     fn open(&self) -> (Content, Digests) {
         let SkillCopy { content, digests, .. } =
-            open_where(&self.list(), &self.path("cache"), &self.path("scratch"), true).unwrap();
+            open_where(&self.list(), None, &self.path("cache"), &self.path("scratch"), true)
+                .unwrap();
         (content, digests)
     }
 
@@ -120,7 +121,7 @@ fn known_digests_are_reused_without_reading_files() {
     place.forge(&digest(b"a"), "from the cache");
     assert_eq!(place.open().1.components["a.wasm"], "from the cache");
     // Not if file attributes are unreliable, or the machine was rebooted.
-    let read = open_where(&place.list(), &place.path("cache"), &place.path("scratch"), false)
+    let read = open_where(&place.list(), None, &place.path("cache"), &place.path("scratch"), false)
         .unwrap()
         .digests;
     assert_eq!(read.components["a.wasm"], digest(b"a"));
@@ -172,7 +173,7 @@ fn copy_is_temporary_without_a_cache() {
 fn digests_of_recent_files_are_not_stored() {
     let place = Place::new();
     let listed = SkillListing::of(&place.path("x"), &Default::default()).unwrap();
-    open_where(&listed, &place.path("cache"), &place.path("scratch"), true).unwrap();
+    open_where(&listed, None, &place.path("cache"), &place.path("scratch"), true).unwrap();
     let names = std::fs::read_dir(place.path("cache")).unwrap().map(|entry| entry.unwrap().path());
     assert!(
         names.into_iter().all(|path| path.extension().is_none_or(|extension| extension != "skill"))
