@@ -156,7 +156,8 @@ impl CapturedCapabilities {
 
 impl CapturedMount {
     fn of(mount: &Mount) -> CapturedMount {
-        let Mount { guest, host: _, resolved: _, mode, rules_at, symlinks } = mount;
+        // Only runs of the run API have folders with links of guests, and they are not recorded.
+        let Mount { guest, host: _, resolved: _, mode, rules_at, symlinks, guest_links: _ } = mount;
         CapturedMount {
             guest: guest.clone(),
             mode: *mode,
@@ -169,7 +170,7 @@ impl CapturedMount {
         let CapturedMount { guest, mode, rules_at, symlinks } = self;
         match folders.get(&guest) {
             Some(folder) => {
-                Ok(Mount { host: folder.clone(), resolved: None, guest, mode, rules_at, symlinks })
+                Ok(Mount { rules_at, symlinks, ..Mount::new(guest, folder.clone(), mode) })
             }
             None => Err(RestoreError::Folder(guest)),
         }

@@ -83,8 +83,7 @@ impl Vfs {
         let mut out = String::new();
         if is_link(&difference.lower) {
             // The target may be a path of the host.
-            let is_guest_path =
-                matches!(&self.mounts[m].rules, Rules::Granted(granted) if granted.guest_links);
+            let is_guest_path = self.has_guest_links(m);
             let old = old.map(|text| LinkTarget { text, is_guest_path });
             let shown = old.filter(|old| old.is_visible(&difference.rel));
             let target = shown.map_or("(outside)".to_owned(), |target| printable(&target.text));

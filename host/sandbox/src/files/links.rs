@@ -151,7 +151,7 @@ impl Vfs {
     ) -> Result<LinkTarget, Errno> {
         let is_guest_path = match (&self.mounts[m].rules, &self.mounts[m].layer) {
             (Rules::Scratch, _) => true,
-            (Rules::Granted(granted), _) if granted.guest_links => true,
+            _ if self.has_guest_links(m) => true,
             (_, Layer::Overlay(_)) => tree.overlay(m).upper.contains_key(rel),
             _ => false,
         };
@@ -254,6 +254,11 @@ impl Vfs {
         let (parent, name) = beneath::parent(self.lower(m)?, rel)?;
         fs::unlinkat(&parent, name, AtFlags::empty())?;
         Err(Errno::BUSY)
+    }
+
+    /// Checks whether the targets of symlinks in the mount's folder are paths of the guest.
+    pub(super) fn has_guest_links(&self, m: usize) -> bool {
+        matches!(&self.mounts[m].rules, Rules::Granted(granted) if granted.guest_links)
     }
 
     /// Checks whether a guest may set the times of symlinks in a mount.
