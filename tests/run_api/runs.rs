@@ -168,7 +168,7 @@ fn a_workspace_is_named_by_the_digest_of_a_tree() {
     } });
     let tree = tree.to_string();
     let digest = skillhost_skill::runtime::digest(tree.as_bytes());
-    let command = "cat link out; ./absolute; ls -l a/in.txt | cut -c4; ls; echo more >> link; mv a/in.txt empty/; mv link moved";
+    let command = "cat link out; bash absolute; ls -l a/in.txt | cut -c4; ls; echo more >> link; mv a/in.txt empty/; mv link moved";
     let run = json!({ "skill": "writer", "target": { "command": command }, "tree": digest });
     let refused = server.call("POST", "/v1/runs", &run);
     assert_eq!(

@@ -12,6 +12,7 @@ use skillhost_skill::runtime::digest;
 use super::sessions::{Session, until as until_program};
 use super::{ApiServer, replace, tenants_file};
 use crate::mcp::Place;
+use crate::mcp::http::Server;
 
 /// A server with the tenants `one` and `two`, and their tokens.
 fn two_tenants(place: &Place, more: [&str; 2]) -> (ApiServer, [String; 2]) {
@@ -345,49 +346,46 @@ fn written_files_requests_and_output_count_as_stored() {
     assert_eq!((refused.status, refused.code()), (507, "storage-quota".into()));
 }
 
-/// The compiled code of skills, the compiled scripts and the copies in the host's cache.
-fn cached_code(place: &Place) -> [usize; 3] {
-    let cache = place.user.home().join(".cache/skillhost/components");
-    let names = |folder: &std::path::Path| -> Vec<String> {
-        let entries = std::fs::read_dir(folder).into_iter().flatten();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    };
-    let ending = |end: &str| names(&cache).iter().filter(|name| name.ends_with(end)).count();
-    [ending(".own.cwasm"), ending(".script"), names(&cache.join("skills")).len()]
-}
-
 #[test]
 fn what_one_tenant_has_uploaded_and_run_makes_no_run_of_another_faster() {
     let place = Place::new();
-    let (mut server, [_, two]) = two_tenants(&place, ["trust-uploads: true"; 2]);
+    let ((one, one_digest), (two, two_digest)) = (new_token(), new_token());
+    let trusted = "trust-uploads: true";
+    let file =
+        tenants_file(&place, &[("one", &one_digest, trusted), ("two", &two_digest, trusted)]);
+    let cache = place.user.work().join("cache");
+    let args = ["--listen", "127.0.0.1:0", "--tenants", file.to_str().unwrap()];
+    let server = Server::of(place.server("serve", &args).env("XDG_CACHE_HOME", &cache));
+    let mut server = ApiServer { token: one, server };
     let run = |server: &ApiServer| {
-        let text = "---\nname: same\ndescription: An upload of the tests.\nallowed-tools: Bash(python3:*)\nmetadata:\n  component: calculator.wasm\n---\nRun it.\n";
+        let text = "---\nname: same\ndescription: An upload of the tests.\nmetadata:\n  component: calculator.wasm\n---\nCall it.\n";
         let files = json!({
             "SKILL.md": { "digest": server.put_blob(text.as_bytes()) },
             "calculator.wasm": { "digest": server.put_blob(&crate::mcp::CALCULATOR) },
-            "scripts/greet.py": { "digest": server.put_blob(b"import helper\n") },
-            "scripts/helper.py": { "digest": server.put_blob(b"print('hello')\n") },
         });
         let stored = server.call("POST", "/v1/skills", &json!({ "name": "same", "files": files }));
-        let skill = stored.json()["digest"].clone();
-        let tool = json!({ "tool": { "name": "calculate", "input": { "expression": "6*7" } } });
-        for target in [tool, json!({ "script": "greet.py" })] {
-            let result =
-                server.result(&server.submit(&json!({ "skill": skill, "target": target })));
-            assert_eq!(result["run"]["status"], "succeeded", "{result}");
-        }
+        let tool = json!({ "name": "calculate", "input": { "expression": "6*7" } });
+        let run = json!({ "skill": stored.json()["digest"], "target": { "tool": tool } });
+        let result = server.result(&server.submit(&run));
+        assert_eq!(result["run"]["status"], "succeeded", "{result}");
     };
-    let before = cached_code(&place);
+    // The compiled components and the copies of skills.
+    let code = || {
+        let names = |folder: &std::path::Path| -> Vec<String> {
+            let entries = std::fs::read_dir(folder).into_iter().flatten();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        let cache = cache.join("skillhost/components");
+        let compiled = names(&cache).iter().filter(|name| name.ends_with(".own.cwasm")).count();
+        (compiled, names(&cache.join("skills")).len())
+    };
     run(&server);
-    let first = cached_code(&place);
-    let added = [0, 1, 2].map(|kind| first[kind] - before[kind]);
-    assert!(added.iter().all(|count| *count > 0), "{before:?} {first:?}");
-    // For the tenant itself, nothing is compiled again.
+    assert_eq!(code(), (1, 1));
     run(&server);
-    assert_eq!(cached_code(&place), first);
+    assert_eq!(code(), (1, 1), "for the tenant itself, nothing is compiled again");
     server.token = two;
     run(&server);
-    assert_eq!(cached_code(&place), [0, 1, 2].map(|kind| first[kind] + added[kind]));
+    assert_eq!(code(), (2, 2));
 }
 
 #[test]

@@ -273,3 +273,17 @@ fn key(runtime: &Component, path: &str, source: &[u8], owner: Option<&str>) -> S
     }
     hex(&hash.finalize())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_a_script_is_not_shared_with_other_owners() {
+        let runtime = Component::new(*b"a runtime");
+        let key = |owner| key(&runtime, "/skill/a.py", b"pass", owner);
+        assert_eq!(key(Some("one")), key(Some("one")));
+        assert_ne!(key(Some("one")), key(Some("two")));
+        assert_ne!(key(Some("one")), key(None));
+    }
+}
