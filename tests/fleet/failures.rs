@@ -217,6 +217,31 @@ fn runs_survive_the_broker_and_the_servers() {
     assert_eq!(server.result(&server.submit(&shell("echo x")))["run"]["status"], "succeeded");
 }
 
+/// The broker of Debian 12 forgets a request for a message that expires just when a message arrives.
+#[test]
+fn a_worker_asks_again_for_what_the_broker_has_forgotten() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    server.result(&server.submit(&shell("true")));
+    // A request waits for 50 ms from the time at which the run before was taken.
+    let gaps = (0..200).map(|n| Duration::from_micros(48_000 + 40 * n));
+    let ids: Vec<String> = gaps
+        .map(|gap| {
+            let next = Instant::now() + gap;
+            let id = server.submit(&shell("true"));
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            id
+        })
+        .collect();
+    for id in ids {
+        let run = server.result(&id)["run"].clone();
+        let at = |key: &str| run[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        let time = at("started").duration_since(at("submitted"));
+        assert!(time.as_secs() < 2, "{run}");
+    }
+}
+
 #[test]
 fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() {
     use sha2::{Digest as _, Sha256};

@@ -5,7 +5,7 @@
 //! digest. `names` has the streams and subjects, of which every tenant has its own; `streams` creates
 //! them.
 //!
-//! Start reading at [`worker`], which takes messages from the queues and drives each run to its
+//! Start reading at [`worker`], which takes messages from the queues (`pull`) and drives each run to its
 //! end, and [`front`], which is the queue for API servers. Both write runs through `runs`, over the
 //! connection of [`broker`]. [`identity`] is who a process is: its key at the broker, and the key
 //! that signs results. [`init`] creates identities, and the brokers' configuration with the
@@ -24,6 +24,7 @@ pub mod front;
 pub mod identity;
 pub mod init;
 mod names;
+mod pull;
 mod runs;
 mod sessions;
 mod streams;

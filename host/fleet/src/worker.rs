@@ -15,15 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream;
-use async_nats::{StatusCode, Subject, Subscriber};
 use futures::{FutureExt as _, StreamExt as _};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::broker::{Broker, Brokers, Written, unavailable};
+use crate::broker::{Brokers, Written, unavailable};
 use crate::names;
+use crate::pull::{Delivery, Queue};
 use crate::runs::{Change, Read as Found, Runs, digest_of, end_without_outcome, now};
 use crate::types::{
     Bounded as _, Claim, Control, DeadLetter, Job, KnownResult, LiveOutput, Offer, Report, RunEnd,
@@ -42,12 +41,6 @@ use skillhost_server::http::serve_sessions;
 /// How often a worker without runs looks at its queues. A new run is announced; one that another worker
 /// held is not.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long a broker may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
-/// How long a broker keeps a request for a message. It answers by then, also while the tenant has as
-/// many runs as it may, so that no request is left to which it would give a later message. The place
-/// for a run is held meanwhile, so it is short.
-const ASKED: Duration = Duration::from_millis(50);
 /// The kind of the outcome of a run that this host could not execute.
 const HOST_FAILED: &str = "failed";
 /// The pause after a failure of the brokers.
@@ -124,29 +117,6 @@ struct Live {
     is_final: AtomicBool,
     /// Whether the run did not begin, because that could not be written down.
     is_unmarked: AtomicBool,
-}
-
-/// A queue that a worker takes runs from.
-struct Queue {
-    broker: Broker,
-    /// Where to ask for a message.
-    subject: String,
-    /// Announcements of new runs.
-    hints: Subscriber,
-    /// How often to say that a run is in progress.
-    period: Duration,
-}
-
-/// A message of a queue.
-struct Delivery {
-    broker: Broker,
-    payload: bytes::Bytes,
-    /// Where to acknowledge it.
-    reply: Subject,
-    /// Its position in the stream.
-    message: u64,
-    /// How often it was delivered, from 1.
-    delivery: u64,
 }
 
 /// What came of an attempt to claim a run.
@@ -342,7 +312,7 @@ impl Worker {
                 continue;
             };
             while let Some(Some(_)) = queue.hints.next().now_or_never() {}
-            match self.next(&queue).await {
+            match queue.next().await {
                 Ok(Some(delivery)) if stop.is_cancelled() => {
                     // It came after the end, for a request from before.
                     delivery.broker.tell(delivery.reply.to_string(), "-NAK".into()).await;
@@ -427,13 +397,7 @@ impl Worker {
         loop {
             let opened = async {
                 let broker = self.brokers.of(tenant).await?;
-                let hints = broker.client.subscribe(names::hint(tenant, class)).await;
-                let hints = hints.map_err(|error| unavailable(&error))?;
-                let info = broker.queue_info(tenant, class).await?;
-                let (stream, class) = (names::queue_stream(tenant), class.name());
-                let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
-                let period = info.config.ack_wait / 4;
-                Ok::<_, FleetError>(Queue { broker, subject, hints, period })
+                Queue::open(broker, tenant, class).await
             };
             match opened.await {
                 Ok(opened) => return Some(opened),
@@ -447,36 +411,6 @@ impl Worker {
                 () = tokio::time::sleep(FAILED * 2) => {}
             }
         }
-    }
-
-    /// Asks for one message. A message keeps the subject of its stream, so that an answer needs a
-    /// subscription of its own, and each request has one: a late answer is not taken for that of the
-    /// next request.
-    async fn next(&self, queue: &Queue) -> Result<Option<Delivery>, FleetError> {
-        let client = &queue.broker.client;
-        let inbox = client.new_inbox();
-        let answers = client.subscribe(inbox.clone()).await;
-        let mut answers = answers.map_err(|error| unavailable(&error))?;
-        let request = format!(r#"{{"batch":1,"expires":{}}}"#, ASKED.as_nanos());
-        let sent = client.publish_with_reply(queue.subject.clone(), inbox, request.into()).await;
-        sent.map_err(|error| unavailable(&error))?;
-        let answer = tokio::time::timeout(ANSWER, answers.next()).await;
-        let answer = answer.map_err(|_| unavailable(&"the queue does not answer"))?;
-        let message = answer.ok_or_else(|| unavailable(&"the connection is closed"))?;
-        match message.status {
-            None => {}
-            // Nothing waits, or the tenant's quota of runs is used up.
-            Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => return Ok(None),
-            Some(status) if status.as_u16() == 409 => return Ok(None),
-            Some(status) => return Err(unavailable(&format!("the queue answers {status}"))),
-        }
-        let Some(reply) = message.reply.clone() else { return Ok(None) };
-        let payload = message.payload.clone();
-        let message = jetstream::Message { message, context: queue.broker.context.clone() };
-        let info = message.info().map_err(|error| unavailable(&error))?;
-        let delivery = u64::try_from(info.delivered).unwrap_or_default();
-        let broker = queue.broker.clone();
-        Ok(Some(Delivery { broker, payload, reply, message: info.stream_sequence, delivery }))
     }
 
     /// Attends to a message until it is acknowledged.
@@ -1164,15 +1098,6 @@ impl Worker {
             }
             tokio::time::sleep(REPORT).await;
         }
-    }
-}
-
-impl Queue {
-    /// Checks whether no run waits and none is in progress anywhere. Until that changes, no place is taken
-    /// to ask for a run: a worker may serve many tenants that have none.
-    async fn is_empty(&self, tenant: &str, class: RunClass) -> bool {
-        let info = self.broker.queue_info(tenant, class).await;
-        info.is_ok_and(|info| info.num_pending == 0 && info.num_ack_pending == 0)
     }
 }
 

@@ -33,7 +33,7 @@ use required::RequiredSkill;
 use run_record::PendingRecord;
 use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SessionRecord, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
-use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant, grant_host_programs};
@@ -622,28 +622,25 @@ impl LoadedSkill {
                 limits.set(limit, value);
             }
         }
-        let mut grant = Grant::clone(&self.grant);
-        grant.capabilities.limits = limits;
-        LoadedSkill {
-            capabilities: Arc::new(grant.capabilities.clone()),
-            grant: Arc::new(grant),
-            ..self
-        }
+        self.with_capabilities(|capabilities| capabilities.limits.clone_from(&limits))
     }
 
     /// Returns the skill with a folder at `guest` that was written for this run, in which the targets of symlinks
     /// are paths of the guest.
     #[must_use]
     pub fn with_guest_links(self, guest: &str) -> LoadedSkill {
-        let mut grant = Grant::clone(&self.grant);
-        for mount in &mut grant.capabilities.mounts {
-            mount.guest_links |= mount.guest == guest;
-        }
-        LoadedSkill {
-            capabilities: Arc::new(grant.capabilities.clone()),
-            grant: Arc::new(grant),
-            ..self
-        }
+        self.with_capabilities(|capabilities| {
+            for mount in &mut capabilities.mounts {
+                // What is written in place is read by programs of the host.
+                mount.guest_links |= mount.guest == guest && mount.mode != MountMode::Write;
+            }
+        })
+    }
+
+    fn with_capabilities(mut self, change: impl Fn(&mut Capabilities)) -> LoadedSkill {
+        change(&mut Arc::make_mut(&mut self.grant).capabilities);
+        change(Arc::make_mut(&mut self.capabilities));
+        self
     }
 
     /// Returns the skill's identity, as records name it.

@@ -262,6 +262,8 @@ struct RecordedCapabilities {
 struct RecordedMount {
     guest: String,
     mode: MountMode,
+    #[serde(default)]
+    guest_links: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -329,6 +331,12 @@ impl RecordingStatus {
         mounts.iter().find(|mount| mount.guest == WORKSPACE).map(|mount| mount.mode)
     }
 
+    /// Whether symlinks in the workspace led to paths of the guest.
+    fn has_guest_links(&self) -> bool {
+        let mounts = &self.grant.capabilities.mounts;
+        mounts.iter().any(|mount| mount.guest == WORKSPACE && mount.guest_links)
+    }
+
     /// The seed and the start time of a deterministic run.
     fn determinism(&self) -> Option<(Option<u64>, Option<u64>)> {
         self.grant.capabilities.determinism.as_ref().map(|start| {
@@ -377,6 +385,10 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
         RunError::Skill(error) => CliError::from(*error),
         error => CliError::new(Exit::Io, error.to_string()),
     })?;
+    let loaded = match recorded.has_guest_links() {
+        true => loaded.with_guest_links(WORKSPACE),
+        false => loaded,
+    };
     if let Some(refusal) =
         compare_skill(receipt, &loaded).or_else(|| compare_grant(receipt, &loaded, &policy))
     {

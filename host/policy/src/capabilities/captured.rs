@@ -63,6 +63,9 @@ pub struct CapturedMount {
     /// Whether guests could create symlinks in the host folder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub symlinks: bool,
+    /// Whether the targets of symlinks in the host folder were paths of the guest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guest_links: bool,
 }
 
 /// An [`Authority`] without its file.
@@ -156,21 +159,22 @@ impl CapturedCapabilities {
 
 impl CapturedMount {
     fn of(mount: &Mount) -> CapturedMount {
-        // Only runs of the run API have folders with links of guests, and they are not recorded.
-        let Mount { guest, host: _, resolved: _, mode, rules_at, symlinks, guest_links: _ } = mount;
+        let Mount { guest, host: _, resolved: _, mode, rules_at, symlinks, guest_links } = mount;
         CapturedMount {
             guest: guest.clone(),
             mode: *mode,
             rules_at: rules_at.clone(),
             symlinks: *symlinks,
+            guest_links: *guest_links,
         }
     }
 
     fn restore(self, folders: &BTreeMap<String, PathBuf>) -> Result<Mount, RestoreError> {
-        let CapturedMount { guest, mode, rules_at, symlinks } = self;
+        let CapturedMount { guest, mode, rules_at, symlinks, guest_links } = self;
         match folders.get(&guest) {
             Some(folder) => {
-                Ok(Mount { rules_at, symlinks, ..Mount::new(guest, folder.clone(), mode) })
+                let mount = Mount::new(guest, folder.clone(), mode);
+                Ok(Mount { rules_at, symlinks, guest_links, ..mount })
             }
             None => Err(RestoreError::Folder(guest)),
         }

@@ -170,12 +170,20 @@ pub(crate) fn compiler(
     Ok(config)
 }
 
+/// The smallest stack but one.
+const SMALL_STACK: u64 = 64 << 10;
+const SMALLEST_STACK: u64 = 16 << 10;
+
 /// Returns the size of a program's stack, in bytes: the limit if it was set, else what the program
-/// needs.
+/// needs. A limit is rounded down to a power of two, and one below 64 KiB to 16 KiB: each size has an engine with
+/// a thread and memory of its own, and clients of the run API choose the limit.
 pub fn stack(component: &Component, limits: &Limits) -> u64 {
-    limits
-        .stack
-        .unwrap_or_else(|| component.built_in().map_or(STACK, |built_in| built_in.stack.max(STACK)))
+    let of_program = || component.built_in().map_or(STACK, |built_in| built_in.stack.max(STACK));
+    match limits.stack {
+        None => of_program(),
+        Some(limit) if limit < SMALL_STACK => SMALLEST_STACK,
+        Some(limit) => 1 << limit.ilog2(),
+    }
 }
 
 /// Makes an engine whose guests get `stack` bytes of stack, and the memory of its guests if it is
@@ -255,5 +263,28 @@ fn tick(engine: &Engine) {
     if let Err(error) = spawned {
         // Without a ticker no deadline would ever fire.
         panic!("cannot start a thread for the epoch ticker: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_lead_to_few_sizes_of_stacks() {
+        let component = Component::new(*b"a component");
+        let stack = |limit| stack(&component, &Limits { stack: limit, ..Limits::default() });
+        assert_eq!(stack(None), STACK);
+        for (limit, expected) in [
+            (1, SMALLEST_STACK),
+            (SMALL_STACK - 1, SMALLEST_STACK),
+            (SMALL_STACK, SMALL_STACK),
+            ((128 << 10) - 1, SMALL_STACK),
+            (1 << 20, 1 << 20),
+            (3 << 20, 2 << 20),
+            (u64::MAX, 1 << 63),
+        ] {
+            assert_eq!(stack(Some(limit)), expected, "{limit}");
+        }
     }
 }

@@ -169,7 +169,7 @@ impl Vfs {
     ) -> Option<LinkRefusal> {
         match &self.mounts[m].rules {
             // Whoever applies the change to another folder decides about it.
-            Rules::Granted(granted) if granted.guest_links => return None,
+            _ if self.has_guest_links(m) => return None,
             Rules::Granted(granted) if granted.symlinks => {}
             _ => return Some(LinkRefusal::NotAllowed),
         }
@@ -258,7 +258,8 @@ impl Vfs {
 
     /// Checks whether the targets of symlinks in the mount's folder are paths of the guest.
     pub(super) fn has_guest_links(&self, m: usize) -> bool {
-        matches!(&self.mounts[m].rules, Rules::Granted(granted) if granted.guest_links)
+        self.is_overlay(m)
+            && matches!(&self.mounts[m].rules, Rules::Granted(granted) if granted.guest_links)
     }
 
     /// Checks whether a guest may set the times of symlinks in a mount.

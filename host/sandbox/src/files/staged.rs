@@ -59,9 +59,28 @@ impl Vfs {
     /// A file cannot be read; a symlink may not be written to the folder; or the contents exceed `cap`
     /// bytes in total, as `FileTooLarge`.
     pub fn staged(&self, cap: u64) -> io::Result<Vec<StagedChange>> {
+        self.staged_where(cap, |_| true)
+    }
+
+    /// Returns the changes of the overlay at one guest path, with contents.
+    ///
+    /// # Errors
+    /// As [`Vfs::staged`].
+    pub fn staged_at(&self, guest: &str, cap: u64) -> io::Result<Vec<StagedChange>> {
+        self.staged_where(cap, |mount| mount == guest)
+    }
+
+    fn staged_where(
+        &self,
+        cap: u64,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> io::Result<Vec<StagedChange>> {
         let tree = self.tree();
         let (mut all, mut left) = (Vec::new(), cap);
         for m in self.overlays() {
+            if !is_wanted(self.mounts[m].guest.trim_end_matches('/')) {
+                continue;
+            }
             for difference in self.differences(&tree, m) {
                 let rel = difference.rel.clone();
                 let before = match &difference.lower {

@@ -138,6 +138,14 @@ impl Overlays {
         self.0.as_ref().map_or_else(|| Ok(Vec::new()), |mounts| mounts.files.staged(cap))
     }
 
+    /// Returns the changes of the overlay at one guest path, as [`Overlays::staged`] does.
+    ///
+    /// # Errors
+    /// As [`Overlays::staged`].
+    pub fn staged_at(&self, guest: &str, cap: u64) -> io::Result<Vec<StagedChange>> {
+        self.0.as_ref().map_or_else(|| Ok(Vec::new()), |mounts| mounts.files.staged_at(guest, cap))
+    }
+
     /// Applies the changes to the folders; each file is replaced atomically.
     ///
     /// # Errors

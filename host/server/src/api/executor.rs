@@ -1,6 +1,7 @@
 //! Runs a submission: finds the skill, writes the workspace, asks for approval, runs, and collects the
 //! result. The only module that knows where runs execute.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
@@ -34,7 +35,7 @@ use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::outcome::{Denial, DenialKind, Outcome, Output, ResourceUsage, Status};
 use skillhost_policy::{Overrides, Policy, WORKSPACE};
-use skillhost_sandbox::files::{NewEntry, OldEntry, SharedFiles, StagedChange};
+use skillhost_sandbox::files::{ApplyError, NewEntry, OldEntry, SharedFiles, StagedChange};
 use skillhost_sandbox::{EPOCH, Io, Overlays, Sink, Stdin};
 use skillhost_skill::private::{Purpose, TempFolder};
 use skillhost_skill::{LockedOrigin, SkillFolder, SourceKind};
@@ -695,17 +696,27 @@ fn collect(
     if !outcome.changes.is_empty() {
         let (diff, _) = cut(hidden.text(&finished.overlays.diff()).as_bytes(), DIFF);
         job.result.diff = diff;
-        match changes(tenant, id, &finished.overlays)? {
-            Some(changes) => job.result.changes = changes,
-            None => {
-                let status = Status::Failed {
-                    message: "the quota of stored bytes is used up, so the files that the run wrote are not stored".into(),
-                    fix: Some("wait until results and files expire, or ask the operator to raise the quota `storage`".into()),
-                };
-                let FinishedJob { status, result, .. } =
-                    FinishedJob::of(&Outcome { status, ..outcome.clone() }, false, hidden);
-                job = FinishedJob { status, result, ..job };
+        let lost = match changes(tenant, id, &finished.overlays) {
+            Ok(Some(changes)) => {
+                job.result.changes = changes;
+                None
             }
+            Ok(None) => Some((
+                "the quota of stored bytes is used up, so the files that the run wrote are not stored".into(),
+                Some("wait until results and files expire, or ask the operator to raise the quota `storage`".into()),
+            )),
+            // The run has used the host all the same.
+            Err(error) if is_of_run(&error) => {
+                let why = hidden.text(&error.to_string());
+                Some((format!("the files that the run wrote are not stored: {why}"), None))
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some((message, fix)) = lost {
+            let status = Status::Failed { message, fix };
+            let FinishedJob { status, result, .. } =
+                FinishedJob::of(&Outcome { status, ..outcome.clone() }, false, hidden);
+            job = FinishedJob { status, result, ..job };
         }
     }
     job.result.receipt = receipt.map(serde_json::to_value).transpose().map_err(io::Error::other)?;
@@ -715,7 +726,8 @@ fn collect(
 /// Returns the changes of `/workspace`, and stores the new files as blobs, which stay as long as the
 /// run. `None` if they would exceed the quota of stored bytes.
 fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<Vec<FileChange>>> {
-    let Some(changes) = stored(tenant, &overlays.staged(WRITTEN)?)? else { return Ok(None) };
+    let staged = overlays.staged_at(WORKSPACE, WRITTEN)?;
+    let Some(changes) = stored(tenant, &staged)? else { return Ok(None) };
     let written = |change: &FileChange| match &change.after {
         Some(FileState::File { digest, .. }) => Some(digest.clone()),
         _ => None,
@@ -724,6 +736,12 @@ fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<
     let digests: Vec<&str> = digests.iter().map(String::as_str).collect();
     tenant.state.store.keep_blobs(id, &digests).map_err(io::Error::other)?;
     Ok(Some(changes))
+}
+
+/// Checks whether staging failed because of what the run wrote: too much, or a symlink that may not be written.
+fn is_of_run(error: &io::Error) -> bool {
+    let is_link = error.get_ref().is_some_and(|inner| inner.is::<ApplyError>());
+    is_link || error.kind() == io::ErrorKind::FileTooLarge
 }
 
 /// Stores the new files of staged changes as blobs, and returns the changes of `/workspace`. `None` if
@@ -780,10 +798,10 @@ fn is_in_workspace(guest: &str) -> bool {
 
 impl NamedSkill {
     /// Returns the runner that loads the skill. One that the tenant has uploaded is the tenant's own.
-    pub(super) fn runner(&self, runner: &Runner, tenant: &Tenant) -> Runner {
+    pub(super) fn runner<'r>(&self, runner: &'r Runner, tenant: &Tenant) -> Cow<'r, Runner> {
         match self.is_upload {
-            true => runner.for_owner(&tenant.name),
-            false => runner.clone(),
+            true => Cow::Owned(runner.for_owner(&tenant.name)),
+            false => Cow::Borrowed(runner),
         }
     }
 

@@ -601,6 +601,64 @@ fn symlinks_of_the_host_do_not_become_guest_paths() {
 }
 
 #[test]
+fn symlinks_in_a_folder_that_was_written_for_the_guest_lead_to_its_own_paths() {
+    let grant = Grant {
+        mode: MountMode::Overlay,
+        guest_links: true,
+        deny_read: &["/workspace/hidden/**", "/workspace/hidden"],
+        ..Grant::default()
+    };
+    let guest = grant.guest(|w| {
+        for file in ["a", "hidden/b"] {
+            fill(w, file, file);
+        }
+        for (target, link) in [
+            ("/workspace/a", "absolute"),
+            ("../skill/SKILL.md", "up"),
+            ("../outside", "out"),
+            ("/etc/passwd", "host"),
+            ("hidden/b", "denied"),
+        ] {
+            symlink(target, w.join(link)).unwrap();
+        }
+    });
+    assert_eq!(guest.read("/workspace/absolute").unwrap(), "a");
+    assert_eq!(guest.read("/workspace/up").unwrap(), "skill");
+    assert_eq!(guest.read_link("/workspace/host").unwrap(), "/etc/passwd");
+    for link in ["out", "host", "denied"] {
+        let found = guest.read(&format!("/workspace/{link}"));
+        assert!(
+            matches!(found, Err(Errno::NOENT | Errno::ACCESS | Errno::PERM)),
+            "{link}: {found:?}"
+        );
+    }
+    assert!(
+        guest.write("/workspace/up", "x").is_err() && guest.write("/workspace/out", "x").is_err()
+    );
+    assert_eq!(std::fs::read_to_string(guest.dir().join("outside")).unwrap(), "secret");
+    // Changes of them are staged as they are, and shown.
+    guest.rename("/workspace/absolute", "/workspace/moved").unwrap();
+    guest.symlink("/tmp/x", "/workspace/new").unwrap();
+    let staged = guest.vfs.staged_at("/workspace", 1 << 20).unwrap();
+    let paths: Vec<&str> = staged.iter().map(|change| &*change.path).collect();
+    assert_eq!(paths, ["absolute", "moved", "new"]);
+    assert_eq!(staged[1].after, Some(NewEntry::Link("/workspace/a".into())));
+    assert!(
+        guest.vfs.diff().contains("-symlink a/absolute -> /workspace/a"),
+        "{}",
+        guest.vfs.diff()
+    );
+    assert!(guest.vfs.staged_at("/data", 1 << 20).unwrap().is_empty());
+}
+
+#[test]
+fn symlinks_of_a_folder_that_is_written_in_place_are_never_paths_of_the_guest() {
+    let grant = Grant { mode: MountMode::Write, guest_links: true, ..Grant::default() };
+    let guest = grant.guest(|w| fill(w, "a", "a"));
+    assert_eq!(guest.symlink("/etc/passwd", "/workspace/link").unwrap_err(), Errno::PERM);
+}
+
+#[test]
 fn a_removed_symlink_whose_target_is_not_text_can_be_staged_and_applied() {
     use std::os::unix::ffi::OsStrExt as _;
 

@@ -29,6 +29,7 @@ pub(super) struct Grant<'a> {
     pub(super) rules_at: &'a str,
     /// Whether symlinks may be created in the workspace.
     pub(super) symlinks: bool,
+    pub(super) guest_links: bool,
     /// Paths in the workspace that belong to the host.
     pub(super) hidden: &'a [&'a str],
     /// Paths in the workspace that skills run from.
@@ -49,6 +50,7 @@ impl Default for Grant<'_> {
             deny_write: &[],
             rules_at: "",
             symlinks: false,
+            guest_links: false,
             hidden: &[],
             read_only: &[],
             limits: Limits::default(),
@@ -71,6 +73,7 @@ impl Grant<'_> {
         let mount = Mount {
             rules_at: self.rules_at.to_owned(),
             symlinks: self.symlinks,
+            guest_links: self.guest_links,
             ..Mount::new("/workspace", real.join("workspace"), self.mode)
         };
         let globs =
