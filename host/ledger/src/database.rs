@@ -21,6 +21,9 @@ pub(crate) struct Database {
     tables: &'static Tables,
 }
 
+/// The default of SQLite.
+pub(crate) const PAGE: u32 = 4_096;
+
 /// The tables of a database.
 #[derive(Debug)]
 pub(crate) struct Tables {
@@ -29,6 +32,8 @@ pub(crate) struct Tables {
     pub(crate) form: i64,
     /// The statements that create the tables if they do not exist.
     pub(crate) make: &'static str,
+    /// The bytes of a page of a new file.
+    pub(crate) page: u32,
     /// The statements that upgrade a file: from version 1 to 2, from 2 to 3, and so on.
     pub(crate) upgrades: &'static [&'static str],
 }
@@ -116,8 +121,11 @@ impl Database {
     pub(crate) fn connect(&self) -> Result<Connection, DatabaseError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private::create_missing(folder).map_err(|error| self.broken(&error))?;
-        let Tables { form: known, make, upgrades } = self.tables;
-        let make = format!("BEGIN IMMEDIATE; {make} PRAGMA user_version = {known}; COMMIT;");
+        let Tables { form: known, make, page, upgrades } = self.tables;
+        // The size of pages has no effect on a file that has any.
+        let make = format!(
+            "PRAGMA page_size = {page}; BEGIN IMMEDIATE; {make} PRAGMA user_version = {known}; COMMIT;"
+        );
         make_private(&self.path, &make).map_err(|error| self.broken(&error))?;
         let found = rustix::fs::stat(&self.path).map_err(|error| self.broken(&error))?;
         ownership::check(&self.path, &found).map_err(|error| self.broken(&error))?;
@@ -187,8 +195,12 @@ pub fn make_private(path: &Path, tables: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const TABLES: Tables =
-        Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;", upgrades: &[] };
+    const TABLES: Tables = Tables {
+        form: 3,
+        make: "CREATE TABLE a (b); PRAGMA application_id = 7;",
+        page: PAGE,
+        upgrades: &[],
+    };
     const OTHER: Tables = Tables { form: 4, ..TABLES };
 
     #[test]

@@ -13,7 +13,7 @@ use rusqlite::{Row, params};
 use serde::Serialize;
 
 use super::{LevelScope, PermissionLevel, PermissionSet, SettingValue, SkillPart, Term, Workspace};
-use crate::database::{Database, DatabaseError, Tables};
+use crate::database::{Database, DatabaseError, PAGE, Tables};
 
 pub(super) use queue::Answer;
 
@@ -37,6 +37,7 @@ const TABLES: Tables = Tables {
             who TEXT NOT NULL, time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
             PRIMARY KEY (skill, name, workspace)) WITHOUT ROWID;
         PRAGMA application_id = 1;",
+    page: PAGE,
     upgrades: &[upgrade::FROM_1, upgrade::FROM_2, upgrade::FROM_3],
 };
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::tally::{Batch, Counts, Row};
 use super::{MAX_SESSIONS, RETENTION_DAYS, UsageError};
-use crate::database::{Database, Tables};
+use crate::database::{Database, PAGE, Tables};
 
 /// Session ids are never reused, so that a wiped session does not return as another one.
 const TABLES: Tables = Tables {
@@ -22,6 +22,7 @@ const TABLES: Tables = Tables {
             read INTEGER NOT NULL, runs INTEGER NOT NULL, succeeded INTEGER NOT NULL, denials INTEGER NOT NULL, sent INTEGER NOT NULL,
             defined INTEGER NOT NULL, waited_ms INTEGER, activated_always INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (session, skill)) WITHOUT ROWID;",
+    page: PAGE,
     upgrades: &["ALTER TABLE used ADD COLUMN activated_always INTEGER NOT NULL DEFAULT 0;"],
 };
 
