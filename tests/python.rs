@@ -171,12 +171,12 @@ elif name == 'zip':
     with zipfile.ZipFile('/tmp/bomb.zip') as archive: archive.extractall('/tmp/out')
 else:
     make = {'bz2': bz2.BZ2Compressor, 'lzma': lzma.LZMACompressor, 'zstd': zstd.ZstdCompressor}[name]()
-    bomb = b''.join(make.compress(zeros) for _ in range(300)) + make.flush()
+    bomb = b''.join(make.compress(zeros) for _ in range(200)) + make.flush()
     print(len(bomb) < 1 << 20)
     {'bz2': bz2, 'lzma': lzma, 'zstd': zstd}[name].decompress(bomb)
 ",
     );
-    let policy = "limits: { memory: 160MiB, disk: 50MiB }\n";
+    let policy = "limits: { memory: 160MiB, disk: 50MiB, timeout: 5m }\n";
     std::fs::write(place.user.work().join("policy.yaml"), policy).unwrap();
     for name in ["bz2", "lzma", "zstd", "lzma-header", "zip"] {
         let options = ["main", "--policy", "policy.yaml", "--workspace", ".", "--", name];
