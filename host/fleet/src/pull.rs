@@ -1,8 +1,8 @@
 //! Asks a queue for messages.
 //!
 //! NATS before 2.9.16 forgets a request without an answer if a message arrives just as the request expires. So a
-//! worker asks again soon, and still listens for answers to its earlier requests: a message that comes late has a
-//! run.
+//! worker asks again soon, and keeps listening for answers to its earlier requests: a late message names a run that
+//! nobody else has.
 
 use std::time::Duration;
 

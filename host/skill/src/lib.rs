@@ -74,8 +74,8 @@ pub struct Skill {
     pub left_out: Vec<String>,
     /// The problems that did not prevent loading.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whose compiled code runs the skill, if not that of everyone who has the same content: the time of a run must
-    /// not tell its owner whether the skill of another one has run on this host.
+    /// The owner, if compiled code and copies are not shared with others who have the same content. Otherwise, the
+    /// time of a run would tell whether the same content of another owner has run on this host.
     pub owner: Option<Arc<str>>,
     /// The folder itself, opened.
     live: Arc<Content>,

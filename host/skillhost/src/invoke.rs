@@ -625,8 +625,8 @@ impl LoadedSkill {
         self.with_capabilities(|capabilities| capabilities.limits.clone_from(&limits))
     }
 
-    /// Returns the skill with a folder at `guest` that was written for this run, in which the targets of symlinks
-    /// are paths of the guest.
+    /// Marks the folder at `guest` as written for this run: targets of its symlinks are paths of the guest. Has no
+    /// effect on a folder that is written in place.
     #[must_use]
     pub fn with_guest_links(self, guest: &str) -> LoadedSkill {
         self.with_capabilities(|capabilities| {
