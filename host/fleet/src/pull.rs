@@ -1,8 +1,8 @@
 //! Asks a queue for messages.
 //!
 //! NATS before 2.9.16 forgets a request without an answer if a message arrives just as the request expires. So a
-//! worker asks again soon, and keeps listening for answers to its earlier requests: a late message names a run that
-//! nobody else has.
+//! worker asks again soon, and keeps listening for answers to its earlier requests. The broker delivers a message to
+//! one worker at a time, so a late one must be executed or given back.
 
 use std::time::Duration;
 
@@ -82,7 +82,10 @@ impl Queue {
         let mut requests = 0;
         let found = loop {
             requests += 1;
-            answers.push(self.ask(requests).await?);
+            match self.ask(requests).await {
+                Ok(more) => answers.push(more),
+                Err(error) => break Err(error),
+            }
             let end = until.min(Instant::now() + wait);
             match timeout_at(end, self.answer(&mut answers, requests)).await {
                 Ok(answer) => break answer,
@@ -117,7 +120,7 @@ impl Queue {
         Ok(answers.map(move |message| (request, message)).boxed())
     }
 
-    /// Waits for a message, or for the answer to the last request that there is none.
+    /// Waits for a message, or until the broker answers the last request that it has none.
     async fn answer(
         &self,
         answers: &mut Answers,
@@ -145,13 +148,14 @@ impl Queue {
         let payload = message.payload.clone();
         let message = jetstream::Message { message, context: self.broker.context.clone() };
         let info = message.info().map_err(|error| unavailable(&error))?;
+        // A count, which is not negative.
         let delivery = u64::try_from(info.delivered).unwrap_or_default();
         let broker = self.broker.clone();
         Ok(Some(Delivery { broker, payload, reply, message: info.stream_sequence, delivery }))
     }
 
-    /// Gives messages back that arrive for requests to which this worker no longer listens. Otherwise, nobody
-    /// would get them for 30 seconds.
+    /// Gives back messages that arrive late. Without this, the broker would deliver them again only when their
+    /// acknowledgement is overdue, after 30 seconds.
     fn give_back_late(&self, mut answers: Answers) {
         let broker = self.broker.clone();
         let until = Instant::now() + ANSWER;

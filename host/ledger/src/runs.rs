@@ -148,7 +148,8 @@ const FROM_5: &str = concat!(
 );
 
 /// The bytes of a page. A run changes about 20 pages, few bytes in each, and all of a changed page is written to
-/// the log: 22 KiB for a run instead of 74 KiB with pages of 4 KiB, in two thirds of the processor time.
+/// the log: 22 KiB for a run instead of 74 KiB with pages of 4 KiB, in two thirds of the processor time
+/// (measured with these statements and 12,000 runs).
 const PAGE: u32 = 1_024;
 /// The pages in the log from which on a writer copies them itself, which takes the time of hundreds of
 /// requests. [`RunStore::copy_log`] keeps the log shorter.

@@ -170,19 +170,20 @@ pub(crate) fn compiler(
     Ok(config)
 }
 
-/// The smallest stack but one.
+/// The size of a stack below which there are fewer sizes: few programs run with less.
 const SMALL_STACK: u64 = 64 << 10;
-const SMALLEST_STACK: u64 = 16 << 10;
 
 /// Returns the size of a program's stack, in bytes: the limit if it was set, else what the program
-/// needs. A limit is rounded down to a power of two, and one below 64 KiB to 16 KiB: each size has an engine with
-/// a thread and memory of its own, and clients of the run API choose the limit.
+/// needs. A limit is rounded down to a power of two, and one below 64 KiB to a power of four: each size has an engine
+/// with a thread and memory of its own, and clients of the run API choose the limit.
 pub fn stack(component: &Component, limits: &Limits) -> u64 {
     let of_program = || component.built_in().map_or(STACK, |built_in| built_in.stack.max(STACK));
-    match limits.stack {
-        None => of_program(),
-        Some(limit) if limit < SMALL_STACK => SMALLEST_STACK,
-        Some(limit) => 1 << limit.ilog2(),
+    let Some(limit) = limits.stack else { return of_program() };
+    match limit.checked_ilog2() {
+        // No engine has such a stack.
+        None => 0,
+        Some(bits) if limit < SMALL_STACK => 1 << (bits & !1),
+        Some(bits) => 1 << bits,
     }
 }
 
@@ -276,8 +277,10 @@ mod tests {
         let stack = |limit| stack(&component, &Limits { stack: limit, ..Limits::default() });
         assert_eq!(stack(None), STACK);
         for (limit, expected) in [
-            (1, SMALLEST_STACK),
-            (SMALL_STACK - 1, SMALLEST_STACK),
+            (0, 0),
+            (1, 1),
+            ((16 << 10) - 1, 4 << 10),
+            (SMALL_STACK - 1, 16 << 10),
             (SMALL_STACK, SMALL_STACK),
             ((128 << 10) - 1, SMALL_STACK),
             (1 << 20, 1 << 20),

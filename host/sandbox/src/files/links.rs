@@ -168,7 +168,7 @@ impl Vfs {
         target: &str,
     ) -> Option<LinkRefusal> {
         match &self.mounts[m].rules {
-            // Whoever applies the change to another folder decides about it.
+            // The program that applies the change to another folder checks the symlink.
             _ if self.has_guest_links(m) => return None,
             Rules::Granted(granted) if granted.symlinks => {}
             _ => return Some(LinkRefusal::NotAllowed),

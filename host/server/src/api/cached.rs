@@ -36,8 +36,7 @@ struct KnownResult {
 /// Returns what identifies the result of a run, if it may be answered with an earlier result, and
 /// later ones with its own. Waits for the disk.
 pub(super) fn key(prepared: &PreparedRun, submission: &RunSubmission) -> Option<String> {
-    let PreparedRun { workspace, contents, service, settings, policy, loaded, target, .. } =
-        prepared;
+    let PreparedRun { workspace, keys, service, settings, policy, loaded, target, .. } = prepared;
     if !settings.cache_results {
         return None;
     }
@@ -48,7 +47,7 @@ pub(super) fn key(prepared: &PreparedRun, submission: &RunSubmission) -> Option<
         args: &submission.args,
         stdin: submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0),
         workspace: workspace.as_ref().map(|folder| folder.path()),
-        files: contents.keys(),
+        files: keys.iter().map(|(path, key)| (path.as_str(), key.clone())).collect(),
     };
     let key = service.runner().result_key(&request)?;
     // A result without a receipt cannot answer a run that asks for one.

@@ -2,6 +2,7 @@
 //! result. The only module that knows where runs execute.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
@@ -119,8 +120,9 @@ pub(super) struct NamedSkill {
 pub(super) struct PreparedRun {
     /// The folder at `/workspace`, unless the policy mounts one.
     pub(super) workspace: Option<Arc<TempFolder>>,
-    /// What it contains at the start, unless it is that of a session.
-    pub(super) contents: Contents,
+    /// What identifies the content of each path in it at the start, and whether it is an executable file;
+    /// empty for that of a session.
+    pub(super) keys: BTreeMap<String, (String, bool)>,
     pub(super) service: Service,
     pub(super) settings: Arc<TenantSettings>,
     pub(super) policy: Policy,
@@ -237,14 +239,12 @@ pub(super) async fn execute(
         let work = move || {
             let start =
                 Start { tenant: &of, id: &id, cancelled: &cancelled, session: session.as_deref() };
-            let mut prepared = prepare(&api, start, &submission)?;
+            let prepared = prepare(&api, start, &submission)?;
             let key = match session {
                 // The files of a session are no input of the program.
                 Some(_) => None,
                 None => cached::key(&prepared, &submission),
             };
-            // They are on the disk now, and may be as large as the submission.
-            prepared.contents = Contents::default();
             Ok((prepared, key))
         };
         in_place_if(is_short, &tenant, work).await
@@ -378,7 +378,7 @@ fn prepare(
                 api.tree(tenant, tree).map_err(|problem| host(io::Error::other(problem.detail)))?;
             Contents::from(&tree)
         }
-        None => Contents::from(submission.files.clone()),
+        None => Contents::from(&submission.files),
     };
     let own = skill.has_own_workspace(&settings.policy);
     let workspace = if session.is_some() {
@@ -442,8 +442,9 @@ fn prepare(
         loaded = loaded.with_guest_links(WORKSPACE);
     }
     let target = target(&submission.target);
+    let keys = contents.keys();
     let prepared =
-        PreparedRun { workspace, contents, service, settings, policy, loaded, target, hidden };
+        PreparedRun { workspace, keys, service, settings, policy, loaded, target, hidden };
     approved(api, &runner, prepared, &skill, start, submission)
 }
 
@@ -494,14 +495,15 @@ fn approved(
         Some(_) => StdinInput::Unread,
         None => StdinInput::Whole(submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0)),
     };
-    let mut keys = prepared.contents.keys();
-    for (key, executable) in keys.values_mut() {
-        if *executable {
-            key.push_str(" executable");
-        }
-    }
-    let files: Vec<(&str, &str)> =
-        keys.iter().map(|(path, (key, _))| (*path, key.as_str())).collect();
+    let names: Vec<(&str, Cow<'_, str>)> = prepared
+        .keys
+        .iter()
+        .map(|(path, (key, executable))| match executable {
+            true => (path.as_str(), Cow::Owned(format!("{key} executable"))),
+            false => (path.as_str(), Cow::Borrowed(key.as_str())),
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|(path, key)| (*path, &**key)).collect();
     let ask = ApprovalRequest {
         skill: &loaded.skill,
         digest: &digest,

@@ -156,10 +156,7 @@ impl ApiShared {
             let detail = format!("a text may have {TEXT} bytes, and no NUL");
             return Err(Problem::invalid(detail));
         }
-        if !files.is_empty() && tree.is_some() {
-            return Err(Problem::invalid("send either `files` or `tree`"));
-        }
-        self.check_files(files)
+        self.check_contents(files, tree.as_deref())
     }
 
     /// Starts to drive a run, in the place in the queue that it gets now.

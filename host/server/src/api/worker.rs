@@ -13,7 +13,7 @@ use super::scheduler::Turn;
 use super::state::StreamName;
 use super::tenant::Tenant;
 use super::types::{FileState, RunSubmission};
-use super::workspace::digests;
+use super::workspace::{Contents, digests};
 use super::{Answered, Api, ApiShared};
 use skillhost_ledger::receipt::HOST;
 use skillhost_ledger::runs::{RunStatus, Swept};
@@ -194,17 +194,17 @@ impl WorkerHost {
         submission: &RunSubmission,
     ) -> Answered<Option<String>> {
         let Some(fleet) = &self.0.options.fleet else { return Ok(None) };
-        let files = match &submission.tree {
-            None => submission.files.clone(),
+        let contents = match &submission.tree {
+            None => Contents::from(&submission.files),
             Some(tree) => match self.0.fetch_tree(fleet, tenant, tree).await {
-                Ok(contents) => contents.files,
+                Ok(contents) => contents,
                 Err(problem) if problem.code == ProblemCode::BlobsMissing => {
                     return Ok(Some(tree.clone()));
                 }
                 Err(problem) => return Err(problem),
             },
         };
-        for digest in digests(&files) {
+        for digest in digests(&contents.files) {
             if !self.0.fetch_blob(fleet, tenant, digest).await? {
                 return Ok(Some(digest.to_owned()));
             }

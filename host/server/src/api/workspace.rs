@@ -1,6 +1,7 @@
 //! What `/workspace` contains at the start of a run or a session: files by path, or a tree, which is a
 //! blob that names the blobs of its files.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -23,22 +24,23 @@ const TARGET: usize = 4_095;
 
 /// What `/workspace` contains at the start, except the folders above its paths.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Contents {
-    pub(super) files: BTreeMap<String, FileSource>,
+pub(super) struct Contents<'a> {
+    pub(super) files: Cow<'a, BTreeMap<String, FileSource>>,
     folders: BTreeSet<String>,
     /// The targets of symlinks, by their path.
     links: BTreeMap<String, String>,
 }
 
-impl From<BTreeMap<String, FileSource>> for Contents {
-    fn from(files: BTreeMap<String, FileSource>) -> Contents {
-        Contents { files, ..Contents::default() }
+impl<'a> From<&'a BTreeMap<String, FileSource>> for Contents<'a> {
+    fn from(files: &'a BTreeMap<String, FileSource>) -> Contents<'a> {
+        Contents { files: Cow::Borrowed(files), ..Contents::default() }
     }
 }
 
-impl From<&Tree> for Contents {
-    fn from(tree: &Tree) -> Contents {
+impl From<&Tree> for Contents<'static> {
+    fn from(tree: &Tree) -> Contents<'static> {
         let mut contents = Contents::default();
+        let mut files = BTreeMap::new();
         for (path, entry) in &tree.entries {
             match entry {
                 FileState::Folder => {
@@ -51,15 +53,16 @@ impl From<&Tree> for Contents {
                     let executable = mode.is_some_and(|mode| mode & 0o100 != 0);
                     let file =
                         FileSource { digest: Some(digest.clone()), content: None, executable };
-                    contents.files.insert(path.clone(), file);
+                    files.insert(path.clone(), file);
                 }
             }
         }
+        contents.files = Cow::Owned(files);
         contents
     }
 }
 
-impl Contents {
+impl Contents<'_> {
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.folders.is_empty() && self.links.is_empty()
     }
@@ -72,16 +75,14 @@ impl Contents {
     }
 
     /// Returns what identifies the content of each path, and whether it is an executable file.
-    pub(super) fn keys(&self) -> BTreeMap<&str, (String, bool)> {
-        let files = self
-            .files
-            .iter()
-            .map(|(path, file)| (path.as_str(), (file_key(file), file.executable)));
-        let folders = self.folders.iter().map(|path| (path.as_str(), ("folder".to_owned(), false)));
+    pub(super) fn keys(&self) -> BTreeMap<String, (String, bool)> {
+        let files =
+            self.files.iter().map(|(path, file)| (path.clone(), (file_key(file), file.executable)));
+        let folders = self.folders.iter().map(|path| (path.clone(), ("folder".to_owned(), false)));
         let links = self
             .links
             .iter()
-            .map(|(path, target)| (path.as_str(), (format!("link:{target}"), false)));
+            .map(|(path, target)| (path.clone(), (format!("link:{target}"), false)));
         files.chain(folders).chain(links).collect()
     }
 
@@ -111,7 +112,7 @@ impl Contents {
             }
         };
         let mut left = most;
-        for (path, source) in &self.files {
+        for (path, source) in self.files.iter() {
             begin(path)?;
             write_file(tenant, &dir, path, source, &mut left)?;
         }
@@ -170,22 +171,33 @@ fn file_key(file: &FileSource) -> String {
 impl ApiShared {
     /// Returns what `/workspace` is to contain, checks it, and keeps its blobs from expiring. Waits for the
     /// disk.
-    pub(super) fn contents(
+    pub(super) fn contents<'a>(
         &self,
         tenant: &Tenant,
+        files: &'a BTreeMap<String, FileSource>,
+        tree: Option<&str>,
+    ) -> Answered<Contents<'a>> {
+        self.check_contents(files, tree)?;
+        match tree {
+            Some(digest) => Ok(Contents::from(&self.read_tree(tenant, digest)?)),
+            None => {
+                require_blobs(tenant, files, self.options.bounds.workspace)?;
+                Ok(Contents::from(files))
+            }
+        }
+    }
+
+    /// Checks what a request says about the contents of a workspace, but not whether the blobs are stored.
+    pub(super) fn check_contents(
+        &self,
         files: &BTreeMap<String, FileSource>,
         tree: Option<&str>,
-    ) -> Answered<Contents> {
-        let contents = match tree {
-            Some(_) if !files.is_empty() => {
-                return Err(Problem::invalid("send either `files` or `tree`"));
-            }
-            Some(digest) => return Ok(Contents::from(&self.read_tree(tenant, digest)?)),
-            None => Contents::from(files.clone()),
-        };
-        self.check_files(&contents.files)?;
-        require_blobs(tenant, &contents.files, self.options.bounds.workspace)?;
-        Ok(contents)
+    ) -> Answered<()> {
+        match tree {
+            Some(_) if !files.is_empty() => Err(Problem::invalid("send either `files` or `tree`")),
+            Some(digest) => require_digest(digest),
+            None => self.check_files(files),
+        }
     }
 
     /// Reads a tree, checks it, and keeps it and its blobs from expiring. Waits for the disk.
@@ -195,9 +207,9 @@ impl ApiShared {
         let known = tenant.state.store.use_blob(digest, now()).map_err(|error| internal(&error))?;
         known.ok_or_else(|| no_tree(digest))?;
         let tree = self.tree(tenant, digest)?;
-        let files = Contents::from(&tree).files;
-        self.check_files(&files)?;
-        require_blobs(tenant, &files, self.options.bounds.workspace)?;
+        let contents = Contents::from(&tree);
+        self.check_files(&contents.files)?;
+        require_blobs(tenant, &contents.files, self.options.bounds.workspace)?;
         Ok(tree)
     }
 
@@ -252,7 +264,6 @@ impl ApiShared {
         // A few bytes of a request make this server read a tree and look for each of its files.
         let place = tenant.requests.acquire().await;
         let _place = place.map_err(|error| Problem::internal(&error))?;
-        require_digest(tree)?;
         if fleet.blob_size(&tenant.name, tree).await?.is_none() {
             return Err(no_tree(tree));
         }
@@ -286,7 +297,7 @@ impl ApiShared {
         fleet: &Arc<dyn Fleet>,
         tenant: &Arc<Tenant>,
         digest: &str,
-    ) -> Answered<Contents> {
+    ) -> Answered<Contents<'static>> {
         require_digest(digest)?;
         let most = self.options.bounds.body as u64;
         if fleet.blob_size(&tenant.name, digest).await?.is_some_and(|size| size > most) {
@@ -340,12 +351,8 @@ pub(super) fn has_below<T>(entries: &BTreeMap<String, T>, path: &str) -> bool {
 }
 
 /// Refuses files whose blobs have to be uploaded first, or have more than `most` bytes in total, and
-/// keeps the others from expiring. Returns the digests of the blobs.
-pub(super) fn require_blobs<'a>(
-    tenant: &Tenant,
-    files: &'a BTreeMap<String, FileSource>,
-    most: u64,
-) -> Answered<Vec<&'a str>> {
+/// keeps the others from expiring.
+fn require_blobs(tenant: &Tenant, files: &BTreeMap<String, FileSource>, most: u64) -> Answered<()> {
     let (mut missing, mut sizes) = (Vec::new(), BTreeMap::new());
     for digest in digests(files) {
         let found = tenant.state.store.use_blob(digest, now());
@@ -356,8 +363,7 @@ pub(super) fn require_blobs<'a>(
             None => missing.push(digest.to_owned()),
         }
     }
-    blobs_fit(files, &sizes, missing, most)?;
-    Ok(sizes.into_keys().collect())
+    blobs_fit(files, &sizes, missing, most)
 }
 
 /// Returns the digests of the blobs that files name, each once.
