@@ -320,6 +320,52 @@ fn the_record_of_all_runs_has_no_output() {
 }
 
 #[test]
+fn a_head_shows_that_all_records_were_replaced() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    let run = |count: u64| {
+        server.result(&server.submit(&shell("echo x")));
+        until("the record of the end is written", || {
+            fleet.count("skillhost-audit-default") == count
+        });
+    };
+    let audit = |head: &str| -> Result<String, String> {
+        let (url, identity) = (fleet.url(), fleet.identity("api"));
+        let mut audit = fleet.place.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        audit.args(["fleet", "audit", "--nats", &url, "--nats-identity", &identity]);
+        if !head.is_empty() {
+            audit.args(["--head", head]);
+        }
+        let output = audit.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() {
+            return Err(text);
+        }
+        Ok(text.trim().rsplit_once("head ").unwrap().1.to_owned())
+    };
+    run(1);
+    let one = audit("").unwrap();
+    run(2);
+    let two = audit(&one).unwrap();
+    assert!(one.starts_with("1:sha256:") && two.starts_with("2:sha256:"), "{one} {two}");
+    assert_eq!(audit(&two).as_ref(), Ok(&two));
+    // By someone who may change the streams.
+    block_on(async {
+        let context = jetstream::new(fleet.connect("api").await);
+        context.delete_stream("skillhost-audit-default").await.unwrap();
+    });
+    let _other = fleet.api(&[]);
+    run(1);
+    assert!(audit("").is_ok(), "each record is signed");
+    for (head, why) in [(&two, "1 records, and the head is of 2"), (&one, "not those of the head")]
+    {
+        let refused = audit(head).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
 fn a_worker_writes_the_record_of_a_cancelled_run_that_the_server_did_not_write() {
     let fleet = Fleet::of_two();
     let server = fleet.api(&[]);

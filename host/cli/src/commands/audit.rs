@@ -439,7 +439,7 @@ fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, CliError> {
 }
 
 /// Parses `17:sha256:...`, as `audit head` prints it.
-fn head(text: &str) -> Result<ChainHead, String> {
+pub(super) fn head(text: &str) -> Result<ChainHead, String> {
     let parts =
         text.split_once(':').and_then(|(sequence, digest)| Some((sequence.parse().ok()?, digest)));
     match parts {

@@ -8,6 +8,7 @@ use skillhost_fleet::broker::{Broker, Brokers};
 use skillhost_fleet::identity::Identity;
 use skillhost_fleet::init::Plan;
 use skillhost_fleet::{FleetError, audit, dead};
+use skillhost_ledger::audit::ChainHead;
 use skillhost_policy::diagnostic::quoted;
 
 use super::tenants::is_name;
@@ -27,6 +28,7 @@ Examples:
   skillhost fleet dead list --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   skillhost fleet dead requeue RUN --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   skillhost fleet audit --nats tls://127.0.0.1:4222 --nats-identity fleet/api > audit.jsonl
+  skillhost fleet audit --head 42:sha256:5891b5b522d5df08... --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   skillhost fleet delete team-a --nats tls://127.0.0.1:4222 --nats-identity fleet/api")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -65,10 +67,16 @@ enum Action {
         action: Dead,
     },
     /// Verify the signed ends of all runs of a tenant, and print each as a line of JSON
+    ///
+    /// The last line, on standard error, has the head of the records: store it elsewhere.
     Audit {
         /// The tenant
         #[arg(long, value_name = "NAME", default_value = "default")]
         tenant: String,
+        /// Require that the records continue those of this head, which an earlier `fleet audit` printed.
+        /// Only this detects that the newest records, or all, were replaced
+        #[arg(long, value_name = "NUMBER:DIGEST", value_parser = super::audit::head)]
+        head: Option<ChainHead>,
         #[command(flatten)]
         nats: NatsArgs,
     },
@@ -133,14 +141,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             }
             output::text(&format!("queued {run} again"))?;
         }
-        Action::Audit { tenant, nats } => {
+        Action::Audit { tenant, head, nats } => {
             is_name(tenant)?;
-            let count = event_loop::one_thread()?.block_on(async {
+            let verified = event_loop::one_thread()?.block_on(async {
                 let brokers = connect(&nats.nats, &nats.nats_identity).await?;
                 let broker = brokers.of(tenant).await.map_err(no_broker)?;
-                audit::verify(&broker, tenant, output::text).await
+                audit::verify(&broker, tenant, head.as_ref(), output::text).await
             })?;
-            output::note(&format!("OK: {}", output::count(count, "record")));
+            let ChainHead { sequence, digest } = &verified;
+            let records = output::count(*sequence, "record");
+            output::note(&format!("OK: {records}; head {sequence}:{digest}"));
         }
         Action::Delete { tenant, nats } => {
             is_name(tenant)?;
