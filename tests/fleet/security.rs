@@ -324,7 +324,7 @@ fn a_head_shows_that_all_records_were_replaced() {
     let fleet = Fleet::of_two();
     let server = fleet.api(&[]);
     let _worker = fleet.worker("one", &[]);
-    let run = |count: u64| {
+    let run = |count: usize| {
         server.result(&server.submit(&shell("echo x")));
         until("the record of the end is written", || {
             fleet.count("skillhost-audit-default") == count

@@ -237,7 +237,7 @@ impl Api {
             read: Mutex::default(),
             failure: Mutex::default(),
             left_out: Mutex::default(),
-            scheduler: Scheduler::new(slots),
+            scheduler: Scheduler::new(slots, threads::cores()),
             threads: RunThreads::default(),
             streams: Arc::default(),
             fleet_metrics: Mutex::default(),

@@ -20,7 +20,7 @@ use super::submit::closing;
 use super::tenant::{OpenStream, Tenant};
 use super::tenants::Scope;
 use super::types::RunSubmission;
-use super::uploads::{blocking, of_tenant};
+use super::uploads::{blocking, of_tenant, of_waiting_tenant};
 use super::{Answered, Api, ApiShared, openapi};
 use crate::skills::decoded;
 use skillhost_ledger::runs::{RunFilter, RunStatus};
@@ -319,7 +319,11 @@ impl ApiShared {
             Some(fleet) => self.submit_to(fleet, tenant, submission, key).await?,
             None => {
                 let (api, of) = (self.clone(), tenant.clone());
-                of_tenant(tenant, move || api.submit(&of, submission, key.as_deref())).await?
+                let work = move || api.submit(&of, submission, key.as_deref());
+                match tenant.waiting() {
+                    0 => of_tenant(tenant, work).await?,
+                    _ => of_waiting_tenant(self, tenant, work).await?,
+                }
             }
         };
         let status = if accepted.is_repeated { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -1,8 +1,13 @@
 //! Hands out turns to tenants in rotation, weighted by their quotas: a tenant with twice the quota of
 //! running runs gets twice as many turns while both have runs in the queue. Within a tenant, runs keep
 //! their order.
+//!
+//! Runs that compute share the cores, and more of them than cores only make each other slower. So a turn
+//! comes with a core, until its run waits for something or has computed for a while. A tenant gets a turn
+//! when a core is free, or when none of its own runs has one: it need not wait for the runs of others.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -16,6 +21,9 @@ struct Turns {
     /// The most turns at once.
     slots: usize,
     running: usize,
+    /// The cores, and the turns that hold one.
+    cores: usize,
+    computing: usize,
     lanes: BTreeMap<String, Lane>,
     tickets: u64,
 }
@@ -26,17 +34,36 @@ struct Lane {
     /// The most turns of the tenant at once, which is also its weight.
     quota: usize,
     running: usize,
-    waiting: VecDeque<(u64, oneshot::Sender<()>)>,
+    /// The turns of the tenant that hold a core.
+    computing: usize,
+    waiting: VecDeque<(u64, oneshot::Sender<Given>)>,
     /// How many turns the tenant is owed, in units of all weights together.
     credit: i64,
 }
 
+/// How a turn was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Given {
+    is_crowded: bool,
+}
+
 /// A turn. Dropping it passes it on.
 pub(super) struct Turn {
-    scheduler: Scheduler,
-    tenant: String,
+    core: Core,
     /// `false` while others use its slot: see [`Turn::pause`].
     has_slot: bool,
+}
+
+/// The core of a turn. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Core(Arc<HeldCore>);
+
+struct HeldCore {
+    scheduler: Scheduler,
+    tenant: String,
+    is_crowded: bool,
+    /// Changes only while the turns are locked.
+    is_held: AtomicBool,
 }
 
 /// A place in the queue until the turn comes.
@@ -44,12 +71,13 @@ struct Place {
     scheduler: Scheduler,
     tenant: String,
     ticket: u64,
-    turn: Option<oneshot::Receiver<()>>,
+    turn: Option<oneshot::Receiver<Given>>,
 }
 
 impl Scheduler {
-    pub(super) fn new(slots: usize) -> Scheduler {
-        Scheduler(Arc::new(Mutex::new(Turns { slots: slots.max(1), ..Turns::default() })))
+    pub(super) fn new(slots: usize, cores: usize) -> Scheduler {
+        let (slots, cores) = (slots.max(1), cores.max(1));
+        Scheduler(Arc::new(Mutex::new(Turns { slots, cores, ..Turns::default() })))
     }
 
     /// Enters the queue of a tenant now, and returns a future that waits for the turn. Dropping the
@@ -84,23 +112,25 @@ impl Scheduler {
             turn: Some(receiver),
         };
         async move {
-            if let Some(turn) = &mut place.turn {
+            let given = match &mut place.turn {
                 // The sender lives in the queue until it is this run's turn.
-                turn.await.ok();
-            }
+                Some(turn) => turn.await.ok(),
+                None => None,
+            };
             place.turn = None;
             let tenant = std::mem::take(&mut place.tenant);
-            Turn { scheduler: place.scheduler.clone(), tenant, has_slot: true }
+            Turn::new(place.scheduler.clone(), tenant, given.is_some_and(|given| given.is_crowded))
         }
     }
 
-    fn end(&self, tenant: &str, has_slot: bool) {
+    fn end(&self, core: &HeldCore, has_slot: bool) {
         let mut turns = self.turns();
+        turns.free_core(core);
         turns.running = turns.running.saturating_sub(usize::from(has_slot));
-        if let Some(lane) = turns.lanes.get_mut(tenant) {
+        if let Some(lane) = turns.lanes.get_mut(&core.tenant) {
             lane.running = lane.running.saturating_sub(1);
             if lane.running == 0 && lane.waiting.is_empty() {
-                turns.lanes.remove(tenant);
+                turns.lanes.remove(&core.tenant);
             }
         }
         turns.give();
@@ -120,8 +150,9 @@ impl Scheduler {
         }
         drop(turns);
         // It was this run's turn already.
-        if turn.try_recv().is_ok() {
-            self.end(&place.tenant, true);
+        if let Ok(given) = turn.try_recv() {
+            let tenant = std::mem::take(&mut place.tenant);
+            drop(Turn::new(self.clone(), tenant, given.is_crowded));
         }
     }
 
@@ -135,7 +166,12 @@ impl Turns {
     /// weight, the one with the most credit gets the turn and pays the sum of the weights.
     fn give(&mut self) {
         while self.running < self.slots {
-            let ready = |lane: &Lane| !lane.waiting.is_empty() && lane.running < lane.quota;
+            let has_core = self.computing < self.cores;
+            let ready = |lane: &Lane| {
+                !lane.waiting.is_empty()
+                    && lane.running < lane.quota
+                    && (has_core || lane.computing == 0)
+            };
             let mut total = 0_i64;
             for lane in self.lanes.values_mut().filter(|lane| ready(lane)) {
                 let weight = i64::try_from(lane.quota).unwrap_or(i64::MAX / 2);
@@ -153,19 +189,42 @@ impl Turns {
             lane.credit -= total;
             let Some((_, sender)) = lane.waiting.pop_front() else { return };
             lane.running += 1;
+            lane.computing += 1;
+            let is_crowded = lane.computing > 1 || !lane.waiting.is_empty();
             self.running += 1;
+            self.computing += 1;
             // A receiver that is gone passes the turn on: see `Place`.
-            sender.send(()).ok();
+            sender.send(Given { is_crowded }).ok();
+        }
+    }
+
+    fn free_core(&mut self, core: &HeldCore) {
+        if core.is_held.swap(false, Ordering::Relaxed) {
+            self.computing = self.computing.saturating_sub(1);
+            if let Some(lane) = self.lanes.get_mut(&core.tenant) {
+                lane.computing = lane.computing.saturating_sub(1);
+            }
         }
     }
 }
 
 impl Turn {
+    fn new(scheduler: Scheduler, tenant: String, is_crowded: bool) -> Turn {
+        let is_held = AtomicBool::new(true);
+        let core = Core(Arc::new(HeldCore { scheduler, tenant, is_crowded, is_held }));
+        Turn { core, has_slot: true }
+    }
+
+    pub(super) fn core(&self) -> Core {
+        self.core.clone()
+    }
+
     /// Lends the slot to runs of other tenants. The run still counts for its own tenant, so that no
     /// more runs of it wait for something than may run at once.
     pub(super) fn pause(&mut self) {
         if std::mem::take(&mut self.has_slot) {
-            let mut turns = self.scheduler.turns();
+            let mut turns = self.core.0.scheduler.turns();
+            turns.free_core(&self.core.0);
             turns.running = turns.running.saturating_sub(1);
             turns.give();
         }
@@ -176,7 +235,7 @@ impl Turn {
         if self.has_slot {
             return self;
         }
-        let next = self.scheduler.enter_at(&self.tenant, quota, true);
+        let next = self.core.0.scheduler.enter_at(&self.core.0.tenant, quota, true);
         drop(self);
         next.await
     }
@@ -184,7 +243,24 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.scheduler.end(&self.tenant, self.has_slot);
+        self.core.0.scheduler.end(&self.core.0, self.has_slot);
+    }
+}
+
+impl Core {
+    /// Whether more runs of the tenant compute or wait for a turn: the tenant waits for all of them, and
+    /// not for this one.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.0.is_crowded
+    }
+
+    /// Leaves the core to other runs. The turn goes on.
+    pub(super) fn leave(&self) {
+        if self.0.is_held.load(Ordering::Relaxed) {
+            let mut turns = self.0.scheduler.turns();
+            turns.free_core(&self.0);
+            turns.give();
+        }
     }
 }
 
@@ -202,7 +278,7 @@ mod tests {
 
     /// Enters this many runs of each tenant, and returns the order of their turns, one at a time.
     fn order(tenants: &[(&str, usize, usize)]) -> String {
-        let scheduler = Scheduler::new(1);
+        let scheduler = Scheduler::new(1, 1);
         let first = scheduler.enter("first", 1).now_or_never();
         let mut waiting = Vec::new();
         for (tenant, quota, runs) in tenants {
@@ -238,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_tenant_keeps_to_its_quota_and_leaves_room_for_others() {
-        let scheduler = Scheduler::new(8);
+        let scheduler = Scheduler::new(8, 2);
         let one = scheduler.enter("a", 1).now_or_never();
         let mut two = Box::pin(scheduler.enter("a", 1));
         assert!(one.is_some() && two.as_mut().now_or_never().is_none());
@@ -248,8 +324,52 @@ mod tests {
     }
 
     #[test]
+    fn a_tenant_with_a_core_waits_for_another_and_others_do_not() {
+        let scheduler = Scheduler::new(8, 2);
+        let enter = |tenant: &str| Box::pin(scheduler.enter(tenant, 4));
+        let first = enter("a").now_or_never().unwrap();
+        let second = enter("a").now_or_never().unwrap();
+        let (mut third, mut fourth) = (enter("a"), enter("a"));
+        assert!(third.as_mut().now_or_never().is_none(), "both cores are held");
+        let other = enter("b").now_or_never().unwrap();
+        let mut more = enter("b");
+        assert!(more.as_mut().now_or_never().is_none());
+        drop(other);
+        assert!(more.as_mut().now_or_never().is_some());
+        // A run that waits leaves its core once.
+        first.core().leave();
+        first.core().leave();
+        let third = third.as_mut().now_or_never().unwrap();
+        assert!(fourth.as_mut().now_or_never().is_none());
+        drop((second, first));
+        assert!(fourth.as_mut().now_or_never().is_some());
+        drop(third);
+        let turns = scheduler.turns();
+        assert_eq!((turns.running, turns.computing, turns.lanes.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_run_beside_others_of_its_tenant_is_crowded() {
+        let scheduler = Scheduler::new(8, 2);
+        let first = scheduler.enter("a", 4).now_or_never().unwrap();
+        let second = scheduler.enter("a", 4).now_or_never().unwrap();
+        let third = scheduler.enter("a", 4);
+        let other = scheduler.enter("b", 4).now_or_never().unwrap();
+        assert_eq!(
+            [&first, &second, &other].map(|turn| turn.core().is_crowded()),
+            [false, true, false]
+        );
+        drop((first, other));
+        let third = third.now_or_never().unwrap();
+        assert!(third.core().is_crowded());
+        drop((second, third));
+        let alone = scheduler.enter("a", 4).now_or_never().unwrap();
+        assert!(!alone.core().is_crowded());
+    }
+
+    #[test]
     fn a_paused_turn_is_for_other_tenants_and_continues_first() {
-        let scheduler = Scheduler::new(1);
+        let scheduler = Scheduler::new(1, 1);
         let mut paused = scheduler.enter("a", 1).now_or_never().unwrap();
         let mut own = Box::pin(scheduler.enter("a", 1));
         let mut other = Box::pin(scheduler.enter("b", 1));
@@ -269,7 +389,7 @@ mod tests {
 
     #[test]
     fn runs_that_leave_the_queue_pass_their_turn_on() {
-        let scheduler = Scheduler::new(1);
+        let scheduler = Scheduler::new(1, 1);
         let held = scheduler.enter("a", 1).now_or_never();
         let (left, mut stays) = (scheduler.enter("a", 1), Box::pin(scheduler.enter("a", 1)));
         // Its turn comes before it is dropped.

@@ -189,11 +189,15 @@ impl ApiShared {
                 Some(turn) => {
                     // Known at once, so that a server that stops waits for the run.
                     live.status.send_replace(RunStatus::Running);
+                    let core = turn.core();
                     let executing = {
                         let (api, tenant, id) = (api.clone(), tenant.clone(), id.clone());
                         async move { api.execute(&tenant, &id, turn, &live).await }
                     };
-                    let Err(error) = api.threads.spawn(executing, ending()).await else { return };
+                    let Err(error) = api.threads.spawn(Some(core), executing, ending()).await
+                    else {
+                        return;
+                    };
                     tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
                     let message = "the host failed; its log says why".into();
                     let status = Status::Failed { message, fix: None };
@@ -201,7 +205,7 @@ impl ApiShared {
                 }
             };
             // It fails only by a panic, which is reported.
-            api.threads.spawn(std::future::ready(Some(end)), ending()).await.ok();
+            api.threads.spawn(None, std::future::ready(Some(end)), ending()).await.ok();
         });
     }
 

@@ -13,6 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::body;
 use super::problem::{Problem, ProblemCode};
@@ -217,14 +218,33 @@ pub(super) async fn of_tenant<T: Send + 'static>(
     tenant: &Tenant,
     work: impl FnOnce() -> Answered<T> + Send + 'static,
 ) -> Answered<T> {
-    let place = tenant.requests.clone().acquire_owned().await;
-    let place = place.map_err(|error| Problem::internal(&error))?;
+    let place = task_of(tenant).await?;
     blocking(move || {
         // The work goes on if the client has gone.
         let _place = place;
         work()
     })
     .await
+}
+
+/// Like [`of_tenant`], on a thread of lower weight: for what a tenant adds to the runs that it waits for.
+pub(super) async fn of_waiting_tenant<T: Send + 'static>(
+    api: &ApiShared,
+    tenant: &Tenant,
+    work: impl FnOnce() -> Answered<T> + Send + 'static,
+) -> Answered<T> {
+    let place = task_of(tenant).await?;
+    let work = move || {
+        let _place = place;
+        work()
+    };
+    api.threads.spawn_low(work).await.map_err(|error| Problem::internal(&error))?
+}
+
+/// Waits until the tenant may have another such task.
+async fn task_of(tenant: &Tenant) -> Answered<OwnedSemaphorePermit> {
+    let place = tenant.requests.clone().acquire_owned().await;
+    place.map_err(|error| Problem::internal(&error))
 }
 
 fn other_digest() -> Problem {

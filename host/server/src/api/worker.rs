@@ -108,7 +108,10 @@ impl WorkerHost {
     pub async fn turn(&self, tenant: &str) -> Option<WorkerTurn> {
         let tenant = self.tenant(tenant)?;
         let quota = tenant.settings().quotas.running;
-        Some(WorkerTurn(self.0.scheduler.enter(&tenant.name, quota).await))
+        let turn = self.0.scheduler.enter(&tenant.name, quota).await;
+        // No run computes yet, and no other one waits for this core: brokers hand out the next one.
+        turn.core().leave();
+        Some(WorkerTurn(turn))
     }
 
     /// Executes a run.
@@ -170,7 +173,7 @@ impl WorkerHost {
             starting: Some(starting),
         };
         let executing = execute(self.0.clone(), tenant.clone(), job, None);
-        let executing = self.0.threads.spawn(executing, std::future::ready);
+        let executing = self.0.threads.spawn(None, executing, std::future::ready);
         let finished = executing.await.map_err(|error| Problem::internal(&error))?;
         if finished.status == RunStatus::Queued {
             return Ok(WorkerEnd::NotHere("the worker is stopping".into()));

@@ -342,6 +342,7 @@ impl ApiShared {
                     driven.state().started = Some(now());
                     driven.live.status.send_replace(RunStatus::Running);
                     let (id, cancelled) = (driven.id.clone(), cancel);
+                    let core = turn.core();
                     let job_of = Job {
                         id,
                         submission: Arc::new(submission),
@@ -350,7 +351,7 @@ impl ApiShared {
                         starting: None,
                     };
                     let running = execute(api.clone(), tenant.clone(), job_of, Some(Arc::new(job)));
-                    api.threads.spawn(running, std::future::ready).await.unwrap_or_else(|error| {
+                    api.threads.spawn(Some(core), running, std::future::ready).await.unwrap_or_else(|error| {
                         tracing::error!(tenant = tenant.name, program = driven.id, %error, "a program failed on the host");
                         let message = "the host failed; its log says why".into();
                         let status = Status::Failed { message, fix: None };
