@@ -177,7 +177,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 55] = [
+const NOT_RUN: [(&str, &str); 54] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -249,10 +249,6 @@ const NOT_RUN: [(&str, &str); 55] = [
     ),
     (
         "skillhost fleet audit --nats tls://127.0.0.1:4222 --nats-identity fleet/api > audit.jsonl",
-        A_BROKER,
-    ),
-    (
-        "skillhost fleet audit --head 42:sha256:5891b5b522d5df08... --nats tls://127.0.0.1:4222 --nats-identity fleet/api",
         A_BROKER,
     ),
     (

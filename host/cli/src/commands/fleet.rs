@@ -28,7 +28,6 @@ Examples:
   skillhost fleet dead list --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   skillhost fleet dead requeue RUN --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   skillhost fleet audit --nats tls://127.0.0.1:4222 --nats-identity fleet/api > audit.jsonl
-  skillhost fleet audit --head 42:sha256:5891b5b522d5df08... --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   skillhost fleet delete team-a --nats tls://127.0.0.1:4222 --nats-identity fleet/api")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -68,7 +67,7 @@ enum Action {
     },
     /// Verify the signed ends of all runs of a tenant, and print each as a line of JSON
     ///
-    /// The last line, on standard error, has the head of the records: store it elsewhere.
+    /// The last line, on standard error, has the head of the records: store it elsewhere, for `--head`.
     Audit {
         /// The tenant
         #[arg(long, value_name = "NAME", default_value = "default")]
