@@ -358,8 +358,12 @@ fn a_head_shows_that_all_records_were_replaced() {
     let _other = fleet.api(&[]);
     run(1);
     assert!(audit("").is_ok(), "each record is signed");
-    for (head, why) in [(&two, "1 records, and the head is of 2"), (&one, "not those of the head")]
-    {
+    let none = one.replacen('1', "0", 1);
+    for (head, why) in [
+        (&two, "1 records, and the head is of 2"),
+        (&one, "not those of the head"),
+        (&none, "a digest of zeros"),
+    ] {
         let refused = audit(head).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }

@@ -1,8 +1,8 @@
 //! The record of all runs of a tenant: the signed ends in the order in which they were stored, without
 //! output.
 //!
-//! Several workers write it at once, so no record names the one before it. Who reads it chains the records:
-//! the head covers each of them and their order.
+//! Several workers write it at once, so no record names the one before it. The reader chains the records: a
+//! head covers each of them and their order.
 
 use crate::broker::{Broker, unavailable};
 use crate::names;
@@ -34,7 +34,12 @@ pub async fn verify<E: From<FleetError>>(
     if let Some(from) = from.filter(|from| from.sequence > last) {
         return not_continued(format!("{last} records, and the head is of {}", from.sequence));
     }
+    let continues =
+        |head: &ChainHead| from.is_none_or(|from| from.sequence != head.sequence || from == head);
     let mut head = ChainHead::start();
+    if !continues(&head) {
+        return not_continued("the head of no records has a digest of zeros".into());
+    }
     for sequence in 1..=last {
         let found = stream.get_raw_message(sequence).await;
         let found = found.map_err(|error| {
@@ -50,7 +55,7 @@ pub async fn verify<E: From<FleetError>>(
             serde_json::from_slice(&found.payload).map_err(|error| wrong(&error))?;
         broker.identity.verify(&end, tenant, run).map_err(|error| wrong(&error))?;
         head = next(&head, &found.subject, &found.payload);
-        if from.is_some_and(|from| from.sequence == sequence && *from != head) {
+        if !continues(&head) {
             return not_continued(format!(
                 "the first {sequence} records are not those of the head"
             ));

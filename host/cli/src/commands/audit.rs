@@ -438,7 +438,7 @@ fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, CliError> {
     })
 }
 
-/// Parses `17:sha256:...`, as `audit head` prints it.
+/// Parses `17:sha256:...`, as `audit head` and `fleet audit` print it.
 pub(super) fn head(text: &str) -> Result<ChainHead, String> {
     let parts =
         text.split_once(':').and_then(|(sequence, digest)| Some((sequence.parse().ok()?, digest)));
@@ -448,7 +448,7 @@ pub(super) fn head(text: &str) -> Result<ChainHead, String> {
         {
             Ok(ChainHead { sequence, digest: digest.to_owned() })
         }
-        _ => Err("expected NUMBER:sha256:DIGEST, as `skillhost audit head` prints it".into()),
+        _ => Err("expected NUMBER:sha256:DIGEST, as skillhost printed it".into()),
     }
 }
 

@@ -67,13 +67,14 @@ enum Action {
     },
     /// Verify the signed ends of all runs of a tenant, and print each as a line of JSON
     ///
-    /// The last line, on standard error, has the head of the records: store it elsewhere, for `--head`.
+    /// The last line, on standard error, ends with the head of the records. Store it elsewhere, for a later
+    /// `--head`.
     Audit {
         /// The tenant
         #[arg(long, value_name = "NAME", default_value = "default")]
         tenant: String,
         /// Require that the records continue those of this head, which an earlier `fleet audit` printed.
-        /// Only this detects that the newest records, or all, were replaced
+        /// Only this detects that the newest records were removed, or all were replaced
         #[arg(long, value_name = "NUMBER:DIGEST", value_parser = super::audit::head)]
         head: Option<ChainHead>,
         #[command(flatten)]

@@ -230,14 +230,17 @@ impl Turn {
         }
     }
 
-    /// Waits for a slot, before the other runs of the tenant.
+    /// Waits for a slot, before the other runs of the tenant. The turn that it gets holds no core: the thread of
+    /// the run watches the first one, and would not leave another.
     pub(super) async fn resume(self, quota: usize) -> Turn {
         if self.has_slot {
             return self;
         }
         let next = self.core.0.scheduler.enter_at(&self.core.0.tenant, quota, true);
         drop(self);
-        next.await
+        let turn = next.await;
+        turn.core().leave();
+        turn
     }
 }
 
@@ -380,6 +383,7 @@ mod tests {
         assert!(other.is_some() && resumed.as_mut().now_or_never().is_none());
         drop(other);
         let resumed = resumed.as_mut().now_or_never();
+        assert_eq!(scheduler.turns().computing, 0);
         assert!(resumed.is_some() && own.as_mut().now_or_never().is_none());
         drop(resumed);
         assert!(own.as_mut().now_or_never().is_some());

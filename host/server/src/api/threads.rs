@@ -45,7 +45,8 @@ struct Watch {
     woken: Option<Arc<Woken>>,
 }
 
-/// Knows whether a run was woken since it was last polled: it has merely yielded.
+/// Knows whether a run was woken while it was polled: it has yielded, as the engine does at a tick of the epoch.
+/// Yields of tokio wake later, and count as waiting.
 struct Woken {
     waker: Waker,
     is_woken: AtomicBool,
