@@ -17,7 +17,7 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 31] = [
+const NOT_RUN: [(&str, &str); 32] = [
     ("skillhost settings show api-client", "needs a skill with settings"),
     ("skillhost settings set web-search url https://search.example.com", "needs a search engine"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
@@ -69,6 +69,10 @@ const NOT_RUN: [(&str, &str); 31] = [
     ),
     ("source <(skillhost completions bash)", "changes the shell that reads it"),
     ("sudo apt install nats-server", "installs packages of the system"),
+    (
+        "skillhost fleet audit --nats tls://127.0.0.1:4222 --nats-identity fleet/api > records.jsonl",
+        "needs a fleet; its tests verify records like this",
+    ),
     (
         "skillhost worker --nats tls://a:4222 --nats-identity fleet/one --sessions 10.0.0.7:8766",
         "needs a fleet; the tests of the fleet start workers like this one",
