@@ -156,12 +156,14 @@ const PAGE: u32 = 1_024;
 const LOG: u32 = 262_144;
 /// The pages in the log from which on a writer copies those that [`RunStore::copy_log`] has left.
 const LONG_LOG: i64 = 16_384;
-/// The maximum number of rows that a sweep removes or examines in one transaction, in which requests wait.
-/// Removing 200 runs from 18,000 took 8 ms.
-const SWEPT: usize = 200;
+/// The maximum number of runs or keys that a sweep removes in one transaction, in which requests wait.
+/// Removing 200 runs from 18,000 took 8 ms, and a busy machine multiplies that.
+const REMOVED: usize = 20;
+/// The maximum number of rows that a sweep examines in one transaction.
+const EXAMINED: usize = 200;
 /// The pause after a transaction that removed something. It bounds how fast the log grows, which
 /// [`RunStore::copy_log`] has to keep shorter than [`LONG_LOG`].
-const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+const REMOVE_PAUSE: Duration = Duration::from_millis(10);
 /// The pause after a transaction that only examined rows, so that waiting requests get the lock.
 const EXAMINE_PAUSE: Duration = Duration::from_millis(2);
 /// How long an idempotency key is remembered, in milliseconds.
@@ -803,11 +805,11 @@ impl RunStore {
     ) -> Result<(), RunStoreError> {
         self.in_parts(stop, &mut |_| {}, |db| {
             let keys = remove_keys(db, now - KEY_LIFE)?;
-            Ok((Swept::default(), keys == SWEPT))
+            Ok((Swept::default(), keys == REMOVED))
         })?;
         self.in_parts(stop, removed, |db| {
             let runs = remove_runs(db, results)?;
-            let is_full = runs.len() == SWEPT;
+            let is_full = runs.len() == REMOVED;
             Ok((Swept { runs, ..Swept::default() }, is_full))
         })?;
         let mut last = String::new();
@@ -846,7 +848,7 @@ impl RunStore {
             if !has_more {
                 break;
             }
-            std::thread::sleep(if has_changed { SWEEP_PAUSE } else { EXAMINE_PAUSE });
+            std::thread::sleep(if has_changed { REMOVE_PAUSE } else { EXAMINE_PAUSE });
         }
         Ok(())
     }
@@ -879,21 +881,21 @@ impl RunStore {
     }
 }
 
-/// Removes up to [`SWEPT`] keys that were created by a time. Returns how many.
+/// Removes up to [`REMOVED`] keys that were created by a time. Returns how many.
 fn remove_keys(db: &Connection, until: i64) -> rusqlite::Result<usize> {
     let mut delete = db.prepare_cached(
         "DELETE FROM keys WHERE rowid IN (
              SELECT rowid FROM keys WHERE created <= ?1 LIMIT ?2
          ) RETURNING run",
     )?;
-    let runs = delete.query_map(params![until, SWEPT as i64], |row| row.get(0))?;
+    let runs = delete.query_map(params![until, REMOVED as i64], |row| row.get(0))?;
     let runs: Vec<String> = runs.collect::<rusqlite::Result<_>>()?;
     let mut update = db.prepare_cached("UPDATE runs SET keyed = 0 WHERE id = ?1")?;
     runs.iter().try_for_each(|run| update.execute([run]).map(drop))?;
     Ok(runs.len())
 }
 
-/// Removes up to [`SWEPT`] runs that ended before a time, and returns their ids. Keeps a run whose key is
+/// Removes up to [`REMOVED`] runs that ended before a time, and returns their ids. Keeps a run whose key is
 /// still remembered.
 fn remove_runs(db: &Connection, before: i64) -> rusqlite::Result<Vec<String>> {
     let mut delete = db.prepare_cached(
@@ -902,7 +904,7 @@ fn remove_runs(db: &Connection, before: i64) -> rusqlite::Result<Vec<String>> {
          ) RETURNING id",
     )?;
     let removed: Vec<String> = delete
-        .query_map(params![before, SWEPT as i64], |row| row.get(0))?
+        .query_map(params![before, REMOVED as i64], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for delete in ["DELETE FROM results WHERE run = ?1", "DELETE FROM run_blobs WHERE run = ?1"] {
         let mut delete = db.prepare_cached(delete)?;
@@ -912,7 +914,7 @@ fn remove_runs(db: &Connection, before: i64) -> rusqlite::Result<Vec<String>> {
 }
 
 /// Removes links to blobs whose run is not in this database, such as those of programs of sessions.
-/// Examines up to [`SWEPT`] links after the run `last`, and sets `last` to the last run that it examined.
+/// Examines up to [`EXAMINED`] links after the run `last`, and sets `last` to the last run that it examined.
 /// Returns whether there are more.
 fn remove_unused_links(db: &Connection, last: &mut String) -> rusqlite::Result<bool> {
     let select = "SELECT run FROM run_blobs WHERE run > ?1 ORDER BY run LIMIT ?2";
@@ -924,7 +926,7 @@ fn remove_unused_links(db: &Connection, last: &mut String) -> rusqlite::Result<b
     Ok(is_full)
 }
 
-/// Removes blobs that no run uses and that were last used before a time. Examines up to [`SWEPT`] blobs
+/// Removes blobs that no run uses and that were last used before a time. Examines up to [`EXAMINED`] blobs
 /// after `last`, and sets `last` to the last one that it examined. Returns the digests of those that it
 /// removed, and whether there are more.
 fn remove_blobs(
@@ -948,9 +950,9 @@ fn remove_blobs(
 /// are no rows after `after`.
 fn part(db: &Connection, select: &str, after: &str) -> rusqlite::Result<Option<(String, bool)>> {
     let mut select = db.prepare_cached(select)?;
-    let keys = select.query_map(params![after, SWEPT as i64], |row| row.get(0))?;
+    let keys = select.query_map(params![after, EXAMINED as i64], |row| row.get(0))?;
     let mut keys: Vec<String> = keys.collect::<rusqlite::Result<_>>()?;
-    let is_full = keys.len() == SWEPT;
+    let is_full = keys.len() == EXAMINED;
     Ok(keys.pop().map(|last| (last, is_full)))
 }
 
@@ -1154,7 +1156,7 @@ mod tests {
         assert_eq!(swept, expected);
         assert_eq!(store.stored_bytes().unwrap(), 6 + 2, "a blob and a request");
         assert_eq!(sweep(&store, 20, 20, KEY_LIFE).runs, ["b"]);
-        let many: Vec<String> = (0..SWEPT + 1).map(|number| format!("{number:04}")).collect();
+        let many: Vec<String> = (0..EXAMINED + 1).map(|number| format!("{number:04}")).collect();
         for id in &many {
             store.submit(&run(id, None, 0)).unwrap();
             store.end(id, &end(RunStatus::Failed, None, 0), 10).unwrap();
@@ -1171,7 +1173,7 @@ mod tests {
         for digest in ["x", "y"] {
             store.put_blob(digest, 1, 100, 0).unwrap();
         }
-        for number in 0..=SWEPT {
+        for number in 0..=REMOVED {
             store.submit(&run(&number.to_string(), None, 0)).unwrap();
             store.end(&number.to_string(), &end(RunStatus::Failed, None, 0), 10).unwrap();
         }
@@ -1182,7 +1184,7 @@ mod tests {
         store
             .sweep((20, 20, 100), &stop, &mut |swept| reported.extend(swept.runs.clone()))
             .unwrap();
-        assert_eq!(reported.len(), SWEPT);
+        assert_eq!(reported.len(), REMOVED);
         {
             let db = store.open.lock().unwrap();
             let fail = "CREATE TRIGGER fails BEFORE DELETE ON blobs BEGIN SELECT raise(ABORT, 'full'); END;";
@@ -1191,7 +1193,7 @@ mod tests {
         let failed =
             store.sweep((20, 20, 100), &|| false, &mut |swept| reported.extend(swept.runs.clone()));
         assert!(failed.is_err(), "{failed:?}");
-        assert_eq!(reported.len(), SWEPT + 1);
+        assert_eq!(reported.len(), REMOVED + 1);
     }
 
     #[test]

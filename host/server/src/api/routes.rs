@@ -20,7 +20,7 @@ use super::submit::closing;
 use super::tenant::{OpenStream, Tenant};
 use super::tenants::Scope;
 use super::types::RunSubmission;
-use super::uploads::{blocking, of_tenant, of_waiting_tenant};
+use super::uploads::{blocking, of_flooding_tenant, of_tenant};
 use super::{Answered, Api, ApiShared, openapi};
 use crate::skills::decoded;
 use skillhost_ledger::runs::{RunFilter, RunStatus};
@@ -320,9 +320,9 @@ impl ApiShared {
             None => {
                 let (api, of) = (self.clone(), tenant.clone());
                 let work = move || api.submit(&of, submission, key.as_deref());
-                match tenant.waiting() {
-                    0 => of_tenant(tenant, work).await?,
-                    _ => of_waiting_tenant(self, tenant, work).await?,
+                match self.scheduler.gives_way(&tenant.name) {
+                    true => of_flooding_tenant(self, tenant, work).await?,
+                    false => of_tenant(tenant, work).await?,
                 }
             }
         };

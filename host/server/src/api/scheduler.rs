@@ -5,12 +5,20 @@
 //! Runs that compute share the cores, and more of them than cores only make each other slower. So a turn
 //! comes with a core, until its run waits for something or has computed for a while. A tenant gets a turn
 //! when a core is free, or when none of its own runs has one: it need not wait for the runs of others.
+//!
+//! A tenant floods the queue if more of its runs wait than may run at once: it waits for all of them, and not
+//! for this one. Such a tenant gives way, at a lower weight, while there are tenants that do not flood.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+
+/// How long a tenant counts as one that does not flood the queue after its turn. Where all tenants flood,
+/// a lower weight would help nobody, and cost a fifth of the throughput.
+const RECENT: Duration = Duration::from_secs(1);
 
 /// The turns of all tenants. Cheap to clone.
 #[derive(Clone, Default)]
@@ -26,6 +34,8 @@ struct Turns {
     computing: usize,
     lanes: BTreeMap<String, Lane>,
     tickets: u64,
+    /// The tenants that did not flood the queue at their last turn, and when that was.
+    modest: BTreeMap<String, Instant>,
 }
 
 /// The runs of one tenant.
@@ -44,7 +54,7 @@ struct Lane {
 /// How a turn was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Given {
-    is_crowded: bool,
+    gives_way: bool,
 }
 
 /// A turn. Dropping it passes it on.
@@ -61,7 +71,7 @@ pub(super) struct Core(Arc<HeldCore>);
 struct HeldCore {
     scheduler: Scheduler,
     tenant: String,
-    is_crowded: bool,
+    gives_way: bool,
     /// Changes only while the turns are locked.
     is_held: AtomicBool,
 }
@@ -119,8 +129,14 @@ impl Scheduler {
             };
             place.turn = None;
             let tenant = std::mem::take(&mut place.tenant);
-            Turn::new(place.scheduler.clone(), tenant, given.is_some_and(|given| given.is_crowded))
+            Turn::new(place.scheduler.clone(), tenant, given.is_some_and(|given| given.gives_way))
         }
+    }
+
+    /// Whether the tenant floods the queue while there are tenants that do not.
+    pub(super) fn gives_way(&self, tenant: &str) -> bool {
+        let mut turns = self.turns();
+        turns.lanes.get(tenant).is_some_and(Lane::floods) && turns.has_modest_besides(tenant)
     }
 
     fn end(&self, core: &HeldCore, has_slot: bool) {
@@ -152,7 +168,7 @@ impl Scheduler {
         // It was this run's turn already.
         if let Ok(given) = turn.try_recv() {
             let tenant = std::mem::take(&mut place.tenant);
-            drop(Turn::new(self.clone(), tenant, given.is_crowded));
+            drop(Turn::new(self.clone(), tenant, given.gives_way));
         }
     }
 
@@ -178,11 +194,11 @@ impl Turns {
                 lane.credit += weight;
                 total += weight;
             }
-            let Some(lane) = self
+            let Some((tenant, lane)) = self
                 .lanes
-                .values_mut()
-                .filter(|lane| ready(lane))
-                .reduce(|best, lane| if lane.credit > best.credit { lane } else { best })
+                .iter_mut()
+                .filter(|(_, lane)| ready(lane))
+                .reduce(|best, next| if next.1.credit > best.1.credit { next } else { best })
             else {
                 return;
             };
@@ -190,12 +206,21 @@ impl Turns {
             let Some((_, sender)) = lane.waiting.pop_front() else { return };
             lane.running += 1;
             lane.computing += 1;
-            let is_crowded = lane.computing > 1 || !lane.waiting.is_empty();
+            let (tenant, floods) = (tenant.clone(), lane.floods());
             self.running += 1;
             self.computing += 1;
+            let gives_way = floods && self.has_modest_besides(&tenant);
+            if !floods {
+                self.modest.insert(tenant, Instant::now());
+            }
             // A receiver that is gone passes the turn on: see `Place`.
-            sender.send(Given { is_crowded }).ok();
+            sender.send(Given { gives_way }).ok();
         }
+    }
+
+    fn has_modest_besides(&mut self, tenant: &str) -> bool {
+        self.modest.retain(|_, turn| turn.elapsed() < RECENT);
+        self.modest.keys().any(|modest| modest != tenant)
     }
 
     fn free_core(&mut self, core: &HeldCore) {
@@ -208,10 +233,16 @@ impl Turns {
     }
 }
 
+impl Lane {
+    fn floods(&self) -> bool {
+        self.waiting.len() > self.quota
+    }
+}
+
 impl Turn {
-    fn new(scheduler: Scheduler, tenant: String, is_crowded: bool) -> Turn {
+    fn new(scheduler: Scheduler, tenant: String, gives_way: bool) -> Turn {
         let is_held = AtomicBool::new(true);
-        let core = Core(Arc::new(HeldCore { scheduler, tenant, is_crowded, is_held }));
+        let core = Core(Arc::new(HeldCore { scheduler, tenant, gives_way, is_held }));
         Turn { core, has_slot: true }
     }
 
@@ -251,10 +282,10 @@ impl Drop for Turn {
 }
 
 impl Core {
-    /// Whether more runs of the tenant compute or wait for a turn: the tenant waits for all of them, and
-    /// not for this one.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.0.is_crowded
+    /// Whether the run leaves more of the processor to others, since its tenant floods the queue and another
+    /// does not.
+    pub(super) fn gives_way(&self) -> bool {
+        self.0.gives_way
     }
 
     /// Leaves the core to other runs. The turn goes on.
@@ -352,22 +383,34 @@ mod tests {
     }
 
     #[test]
-    fn a_run_beside_others_of_its_tenant_is_crowded() {
-        let scheduler = Scheduler::new(8, 2);
-        let first = scheduler.enter("a", 4).now_or_never().unwrap();
-        let second = scheduler.enter("a", 4).now_or_never().unwrap();
-        let third = scheduler.enter("a", 4);
-        let other = scheduler.enter("b", 4).now_or_never().unwrap();
-        assert_eq!(
-            [&first, &second, &other].map(|turn| turn.core().is_crowded()),
-            [false, true, false]
-        );
-        drop((first, other));
-        let third = third.now_or_never().unwrap();
-        assert!(third.core().is_crowded());
-        drop((second, third));
-        let alone = scheduler.enter("a", 4).now_or_never().unwrap();
-        assert!(!alone.core().is_crowded());
+    fn a_tenant_that_floods_the_queue_gives_way_to_one_that_does_not() {
+        let scheduler = Scheduler::new(8, 1);
+        let enter = |tenant: &str| Box::pin(scheduler.enter(tenant, 2));
+        let gives_way = |turn: &Turn| turn.core().gives_way();
+        let mut turn = enter("flood").now_or_never().unwrap();
+        let mut flood: VecDeque<_> = (0..8).map(|_| enter("flood")).collect();
+        let mut next = |turn: &mut Turn| {
+            turn.core().leave();
+            *turn = flood.pop_front().unwrap().now_or_never().unwrap();
+            gives_way(turn)
+        };
+        assert!(!next(&mut turn) && !scheduler.gives_way("flood"), "there is no other");
+        let modest = enter("modest").now_or_never().unwrap();
+        assert!(!gives_way(&modest) && scheduler.gives_way("flood"));
+        assert!(!scheduler.gives_way("modest") && !scheduler.gives_way("unknown"));
+        modest.core().leave();
+        assert!(next(&mut turn));
+        for last in scheduler.turns().modest.values_mut() {
+            *last -= RECENT;
+        }
+        assert!(!next(&mut turn) && !scheduler.gives_way("flood"), "the other is gone");
+        drop(enter("modest").now_or_never().unwrap());
+        let waiting = scheduler.turns().lanes["flood"].waiting.len();
+        for _ in 2..waiting {
+            assert!(scheduler.gives_way("flood"));
+            next(&mut turn);
+        }
+        assert!(!scheduler.gives_way("flood"), "no more wait than may run at once");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! occupies its thread until the next tick of the epoch, and no client should wait for that.
 //!
 //! The kernel divides the cores between threads. So that short runs do not wait for long ones, a run that has
-//! computed for a while moves to a thread of lower weight. Runs of a tenant that has many start on one, so
-//! that a tenant that floods the queue does not delay others.
+//! computed for a while moves to a thread of lower weight. Runs of a tenant that floods the queue start on one
+//! while there are tenants that do not.
 
 use std::future::poll_fn;
 use std::panic::resume_unwind;
@@ -58,8 +58,8 @@ pub(super) fn cores() -> usize {
 }
 
 impl RunThreads {
-    /// Executes a run, and then passes its result to `then`, on a thread of full weight unless the run is
-    /// one of many of its tenant. A panic ends the run and no other.
+    /// Executes a run, and then passes its result to `then`, on a thread of full weight unless the run
+    /// gives way to others. A panic ends the run and no other.
     pub(super) fn spawn<T: Send + 'static, U: Send + 'static, F>(
         &self,
         core: Option<Core>,
@@ -70,9 +70,9 @@ impl RunThreads {
         F: Future<Output = U> + Send + 'static,
     {
         let (low, mut run) = (self.low.clone(), Box::pin(run));
-        let is_crowded = core.as_ref().is_some_and(Core::is_crowded);
+        let gives_way = core.as_ref().is_some_and(Core::gives_way);
         let mut watch = Watch { core, computed: Duration::ZERO, woken: None };
-        if is_crowded {
+        if gives_way {
             return self.low.spawn(LOW_NICE, async move {
                 let ended = poll_fn(|context| watch.poll(run.as_mut(), context)).await;
                 then(ended).await
@@ -241,9 +241,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn runs_of_a_tenant_with_more_start_at_a_lower_weight_that_does_not_add_up() {
+    async fn runs_that_give_way_start_at_a_lower_weight_that_does_not_add_up() {
         let (threads, scheduler) = (RunThreads::default(), Scheduler::new(8, 8));
-        let (_first, second) = (scheduler.enter("a", 8).await, scheduler.enter("a", 8).await);
+        let _modest = scheduler.enter("a", 1).await;
+        let first = scheduler.enter("b", 1).await;
+        let [second, _third, _fourth] = [(); 3].map(|()| scheduler.enter("b", 1));
+        drop(first);
+        let second = second.await;
         let low = (nice() + LOW_NICE).min(19);
         let run = async {
             // A thread that waits in place has another one started, by itself.

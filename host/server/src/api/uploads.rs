@@ -227,8 +227,8 @@ pub(super) async fn of_tenant<T: Send + 'static>(
     .await
 }
 
-/// Like [`of_tenant`], on a thread of lower weight: for what a tenant adds to the runs that it waits for.
-pub(super) async fn of_waiting_tenant<T: Send + 'static>(
+/// Like [`of_tenant`], on a thread of lower weight: for a tenant that gives way to others.
+pub(super) async fn of_flooding_tenant<T: Send + 'static>(
     api: &ApiShared,
     tenant: &Tenant,
     work: impl FnOnce() -> Answered<T> + Send + 'static,
