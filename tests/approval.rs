@@ -474,6 +474,44 @@ fn pending_requests_are_limited() {
 }
 
 #[test]
+fn pending_requests_of_a_tenant_leave_room_for_others() {
+    let place = Place::new("");
+    let digest = place.skill().digest().unwrap();
+    let capabilities = Capabilities::default();
+    let note = |session: &str, of: usize, number: usize| {
+        let mut skill = place.skill();
+        skill.name = format!("report-{of}");
+        let part = SkillPart::Program(format!("p{number}"));
+        let ask = ApprovalRequest {
+            skill: &skill,
+            digest: &digest,
+            part: &part,
+            capabilities: &capabilities,
+            needs_approval: false,
+            trusted: false,
+            session_folder: None,
+            session,
+            input: RunInput::default(),
+        };
+        place.approvals().decide(&harmless().policy, &ask).map(drop)
+    };
+    let limit = |noted: Result<(), ApprovalError>| match noted.unwrap_err() {
+        ApprovalError::QueueFull(which) => which,
+        error => panic!("{error}"),
+    };
+    (0..50).for_each(|number| note("tenant a", 0, number).unwrap());
+    assert_eq!(limit(note("tenant a", 0, 50)), QueueLimit::Skill);
+    // Another tenant, and an agent, have as many of the same skill.
+    (0..50).for_each(|number| note("tenant b", 0, number).unwrap());
+    (0..50).for_each(|number| note("an agent", 0, number).unwrap());
+    assert_eq!(limit(note("another agent", 0, 50)), QueueLimit::Skill);
+    (0..50).for_each(|number| note("tenant a", 1, number).unwrap());
+    assert_eq!(limit(note("tenant a", 2, 0)), QueueLimit::Tenant);
+    note("tenant b", 2, 0).unwrap();
+    note("an agent", 2, 0).unwrap();
+}
+
+#[test]
 fn pending_requests_are_limited_in_bytes() {
     let place = Place::new("");
     place.asks(&writing());

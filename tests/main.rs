@@ -18,6 +18,7 @@ mod component_imports;
 mod concurrent_runs;
 mod connect;
 mod denials;
+mod deploy;
 mod determinism;
 mod docs;
 mod doctor;

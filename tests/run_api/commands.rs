@@ -143,6 +143,36 @@ fn a_workspace_is_uploaded_and_its_changes_are_applied_to_unchanged_files_only()
 }
 
 #[test]
+fn a_receipt_of_a_run_with_symlinks_is_verified_with_the_same_folder() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let client = Client::of(&place, &server);
+    let project = place.user.work().join("project");
+    std::fs::create_dir_all(project.join("sub")).unwrap();
+    std::fs::write(project.join("sub/in.txt"), "old\n").unwrap();
+    std::os::unix::fs::symlink("sub/in.txt", project.join("link")).unwrap();
+    let folder = project.to_str().unwrap();
+    let edit = "cat link; echo new >> link; ln -s sub made";
+    let submit = ["submit", "writer", "--command", edit, "--workspace", folder];
+    let id = client.succeeds(&[&submit[..], &["--deterministic", "--receipt"]].concat());
+    let result = server.result(id.trim());
+    assert_eq!(result["outcome"]["stdout"], "old\n", "{result}");
+    let receipt = place.user.work().join("receipt.json");
+    std::fs::write(&receipt, result["receipt"].to_string()).unwrap();
+    let verify = || {
+        let receipt = receipt.to_str().unwrap();
+        client.run(&["verify", receipt, "--unsigned", "--skill", "writer", "--inputs", folder])
+    };
+    let (code, stdout, stderr) = verify();
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    // Another target is another input.
+    std::fs::remove_file(project.join("link")).unwrap();
+    std::os::unix::fs::symlink("./sub/in.txt", project.join("link")).unwrap();
+    let (code, stdout, stderr) = verify();
+    assert_eq!(code, Some(83), "{stdout}{stderr}");
+}
+
+#[test]
 fn a_local_skill_is_uploaded_and_needs_the_operators_approval() {
     let place = Place::new();
     let server = ApiServer::new(&place, &[]);

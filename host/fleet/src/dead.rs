@@ -55,7 +55,11 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
             })
         })
         .await?;
-    let Some(read) = runs.read(run).await? else { return Ok(false) };
+    let Some(read) = runs.read(run).await? else {
+        // It has expired, and its letter says nothing any more.
+        forget(broker, tenant, run).await?;
+        return Ok(false);
+    };
     if changed == Change::Refused {
         // An earlier call may have ended before the run was in the queue.
         let letter = broker.get(&names::dead_stream(tenant), &names::dead(tenant, run)).await?;
@@ -69,9 +73,15 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
         return Err(FleetError::Full);
     }
     runs.announce(run, RunEvent::Changed).await;
-    let stream = broker.stream(&names::dead_stream(tenant)).await?;
-    stream.purge().filter(names::dead(tenant, run)).await.map_err(|error| unavailable(&error))?;
+    forget(broker, tenant, run).await?;
     Ok(true)
+}
+
+/// Removes a dead letter.
+async fn forget(broker: &Broker, tenant: &str, run: &str) -> Result<(), FleetError> {
+    let stream = broker.stream(&names::dead_stream(tenant)).await?;
+    let purged = stream.purge().filter(names::dead(tenant, run)).await;
+    purged.map(drop).map_err(|error| unavailable(&error))
 }
 
 /// Deletes everything of a tenant in the fleet. Returns whether there was anything.

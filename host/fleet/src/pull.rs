@@ -102,9 +102,11 @@ impl Queue {
 
     /// Checks whether no run waits and none is in progress anywhere. Until that changes, no place is taken
     /// to ask for a run: a worker may serve many tenants that have none.
-    pub(crate) async fn is_empty(&self, tenant: &str, class: RunClass) -> bool {
-        let info = self.broker.queue_info(tenant, class).await;
-        info.is_ok_and(|info| info.num_pending == 0 && info.num_ack_pending == 0)
+    pub(crate) async fn is_empty(&mut self, tenant: &str, class: RunClass) -> bool {
+        let Ok(info) = self.broker.queue_info(tenant, class).await else { return false };
+        // A server may have been started with another time.
+        self.period = info.config.ack_wait / 4;
+        info.num_pending == 0 && info.num_ack_pending == 0
     }
 
     /// Sends a request. A message keeps the subject of its stream, so that an answer needs a subscription of its

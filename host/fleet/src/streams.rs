@@ -15,8 +15,6 @@ use skillhost_server::api::fleet::{FleetError, FleetTenant, RunClass};
 
 /// How long an idempotency key is remembered, which is the least that runs are kept.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long dead letters are kept.
-const DEAD: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The window in which a second message for a run is dropped.
 const DUPLICATES: Duration = Duration::from_secs(120);
 /// Room in a queue for the runs in progress, whose messages stay until they have ended.
@@ -132,7 +130,8 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         Config {
             name: names::dead_stream(name),
             subjects: vec![names::dead(name, "*")],
-            max_age: DEAD,
+            // As long as the run that it tells of.
+            max_age: runs,
             max_message_size: bytes(JOB_BYTES + OVERHEAD),
             ..common.clone()
         },

@@ -145,7 +145,8 @@ pub struct RunEnd {
     pub host: String,
     /// The worker's engine and version.
     pub engine: String,
-    /// Which attempt this was, from 1; 0 if it never started.
+    /// Which attempt this was, from 1; 0 if it was cancelled while no worker had it. An earlier attempt may have
+    /// failed on its host.
     pub attempt: u32,
     /// How it ended.
     pub status: RunStatus,
@@ -433,6 +434,11 @@ impl RunRecord {
     /// Returns whether a claim still holds the run.
     pub fn is_held_by(&self, claim: &Claim) -> bool {
         matches!(&self.state, RunState::Running(held) if held.token == claim.token)
+    }
+
+    /// Returns whether a claim holds the run, which must not begin again.
+    pub fn is_final_for(&self, claim: &Claim) -> bool {
+        matches!(&self.state, RunState::Running(held) if held.token == claim.token && held.is_final)
     }
 }
 

@@ -527,6 +527,10 @@ impl Worker {
         let (status, end) = match ended {
             WorkerEnd::Ended(ended) if ended.kind == HOST_FAILED && may_move => {
                 tracing::error!(tenant = &*runs.tenant, run, "this host cannot execute a run");
+                // The fault may be the run's.
+                if record.is_metered || ended.is_metered {
+                    self.charge(runs, run, &ended).await?;
+                }
                 return self.break_off(runs, &record, &claim, &live).await;
             }
             WorkerEnd::Ended(mut ended) => {
@@ -556,7 +560,11 @@ impl Worker {
             }
         };
         if live.is_unmarked.load(Ordering::SeqCst) {
-            return Ok(Verdict::Again(NOT_HERE));
+            // A worker that has lost its claim must not give back the message of the one that has the run.
+            return Ok(match runs.read(run).await? {
+                Some(found) if found.record.is_held_by(&claim) => Verdict::Again(NOT_HERE),
+                _ => Verdict::Ignore,
+            });
         }
         // What this worker gives back, another one executes, unless it may have had an effect.
         let is_drained = live.is_drained.load(Ordering::SeqCst) && status == RunStatus::Cancelled;
@@ -917,7 +925,14 @@ impl Worker {
                         }
                         _ => None,
                     });
-                    let is_marked = matches!(marked.await, Ok(Change::Made));
+                    let is_marked = match marked.await {
+                        Ok(change) => change == Change::Made,
+                        // The answer may have been lost and not the write: the record says.
+                        Err(_) => match runs.read(&run).await {
+                            Ok(Some(found)) => found.record.is_final_for(&claim),
+                            _ => false,
+                        },
+                    };
                     live.is_final.store(is_marked, Ordering::SeqCst);
                     live.is_unmarked.store(!is_marked, Ordering::SeqCst);
                     is_marked

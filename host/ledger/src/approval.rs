@@ -44,6 +44,9 @@ pub use staged::{PendingChange, apply as apply_changes};
 pub use store::{Approval, ApprovalError, LevelSetting, PendingId, PendingRequest, QueueLimit};
 pub use workspace::{LevelScope, Workspace};
 
+/// How the session of a tenant's runs begins, before the name of the tenant. Their requests count apart.
+pub const TENANT_SESSION: &str = "tenant ";
+
 /// The most bytes of staged files that one run may leave for the operator.
 const MAX_STAGED: u64 = 64 << 20;
 

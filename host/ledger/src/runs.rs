@@ -159,6 +159,12 @@ const LONG_LOG: i64 = 16_384;
 /// The maximum number of runs or keys that a sweep removes in one transaction, in which requests wait.
 /// Removing 200 runs from 18,000 took 8 ms, and a busy machine multiplies that.
 const REMOVED: usize = 20;
+/// The bytes of the runs that a sweep removes in one transaction from which on it removes no more. SQLite frees
+/// each page.
+const REMOVED_BYTES: u64 = 1 << 20;
+/// What a link from a run to a blob takes in the database and its log, about twice the size of its row and of its
+/// entry in the index.
+const LINK: u64 = 512;
 /// The maximum number of rows that a sweep examines in one transaction.
 const EXAMINED: usize = 200;
 /// The pause after a transaction that removed something. It bounds how fast the log grows, which
@@ -416,7 +422,7 @@ impl RunStore {
             if unsigned(queued) >= run.most_queued {
                 return Ok(Submitted::Full);
             }
-            let bytes = clamped(run.request.len() as u64);
+            let bytes = clamped(run.request.len() as u64 + LINK * run.blobs.len() as u64);
             db.execute(
                 "INSERT INTO runs (id, status, skill, submitted, request, bytes, keyed)
                  VALUES (?1, 'queued', ?2, ?3, ?4, ?5, ?6)",
@@ -674,7 +680,12 @@ impl RunStore {
     /// # Errors
     /// The database cannot be written.
     pub fn keep_blobs(&self, run: &str, digests: &[&str]) -> Result<(), RunStoreError> {
-        self.write(|db| keep(db, run, digests))
+        self.write(|db| {
+            keep(db, run, digests)?;
+            let bytes = clamped(LINK * digests.len() as u64);
+            db.execute("UPDATE runs SET bytes = bytes + ?2 WHERE id = ?1", params![run, bytes])?;
+            Ok(())
+        })
     }
 
     /// Notes which run has the result of this key.
@@ -808,8 +819,7 @@ impl RunStore {
             Ok((Swept::default(), keys == REMOVED))
         })?;
         self.in_parts(stop, removed, |db| {
-            let runs = remove_runs(db, results)?;
-            let is_full = runs.len() == REMOVED;
+            let (runs, is_full) = remove_runs(db, results)?;
             Ok((Swept { runs, ..Swept::default() }, is_full))
         })?;
         let mut last = String::new();
@@ -895,22 +905,29 @@ fn remove_keys(db: &Connection, until: i64) -> rusqlite::Result<usize> {
     Ok(runs.len())
 }
 
-/// Removes up to [`REMOVED`] runs that ended before a time, and returns their ids. Keeps a run whose key is
-/// still remembered.
-fn remove_runs(db: &Connection, before: i64) -> rusqlite::Result<Vec<String>> {
-    let mut delete = db.prepare_cached(
-        "DELETE FROM runs WHERE seq IN (
-             SELECT seq FROM runs WHERE ended < ?1 AND keyed = 0 LIMIT ?2
-         ) RETURNING id",
-    )?;
-    let removed: Vec<String> = delete
-        .query_map(params![before, REMOVED as i64], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    for delete in ["DELETE FROM results WHERE run = ?1", "DELETE FROM run_blobs WHERE run = ?1"] {
-        let mut delete = db.prepare_cached(delete)?;
-        removed.iter().try_for_each(|run| delete.execute([run]).map(drop))?;
+/// Removes up to [`REMOVED`] runs that ended before a time. Returns their ids, and whether there are more. Keeps
+/// a run whose key is still remembered.
+fn remove_runs(db: &Connection, before: i64) -> rusqlite::Result<(Vec<String>, bool)> {
+    let select = "SELECT id, bytes FROM runs WHERE ended < ?1 AND keyed = 0 LIMIT ?2";
+    let mut select = db.prepare_cached(select)?;
+    let mut expired = select.query(params![before, REMOVED as i64])?;
+    let (mut removed, mut bytes) = (Vec::new(), 0);
+    while bytes < REMOVED_BYTES
+        && let Some(row) = expired.next()?
+    {
+        removed.push(row.get(0)?);
+        bytes += unsigned(row.get(1)?);
     }
-    Ok(removed)
+    let is_full = removed.len() == REMOVED || bytes >= REMOVED_BYTES;
+    for delete in [
+        "DELETE FROM runs WHERE id = ?1",
+        "DELETE FROM results WHERE run = ?1",
+        "DELETE FROM run_blobs WHERE run = ?1",
+    ] {
+        let mut delete = db.prepare_cached(delete)?;
+        removed.iter().try_for_each(|run: &String| delete.execute([run]).map(drop))?;
+    }
+    Ok((removed, is_full))
 }
 
 /// Removes links to blobs whose run is not in this database, such as those of programs of sessions.

@@ -87,6 +87,9 @@ pub enum QueueLimit {
     /// On the requests of one skill.
     #[error("{} requests of this skill are pending", queue::MOST_OF_SKILL)]
     Skill,
+    /// On the requests of one tenant.
+    #[error("{} requests of this tenant are pending", queue::MOST_OF_TENANT)]
+    Tenant,
     /// On the bytes that are stored for them.
     #[error("changes of {} MiB are pending", queue::MOST_BYTES >> 20)]
     Bytes,

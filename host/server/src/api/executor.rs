@@ -29,7 +29,9 @@ use crate::hidden::HostPaths;
 use crate::result::{cut, kind};
 use skillhost::invoke::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target};
 use skillhost::service::{Service, ServiceError};
-use skillhost_ledger::approval::{ApprovalRequest, RunDecision, RunInput, StdinInput};
+use skillhost_ledger::approval::{
+    ApprovalRequest, RunDecision, RunInput, StdinInput, TENANT_SESSION,
+};
 use skillhost_ledger::audit::SessionRecord;
 use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::capabilities::{Capabilities, MountMode};
@@ -473,7 +475,7 @@ fn approved(
     start: Start<'_>,
     submission: &RunSubmission,
 ) -> Result<PreparedRun, Status> {
-    let session = format!("tenant {}", start.tenant.name);
+    let session = format!("{TENANT_SESSION}{}", start.tenant.name);
     let PreparedRun { workspace, settings, policy, loaded, target, .. } = &prepared;
     let Some(digest) = loaded.id().digest.clone() else { return Ok(prepared) };
     // A target that matches nothing starts nothing: the invocation says why.

@@ -261,8 +261,11 @@ impl ApiShared {
                 let known = match &api.options.fleet {
                     Some(fleet) => fleet.blob_size(&tenant.name, &digest).await?,
                     None => {
-                        let known = tenant.state.store.use_blob(&digest, now());
-                        known.map_err(|error| Problem::internal(&error))?
+                        let known = || {
+                            let known = tenant.state.store.use_blob(&digest, now());
+                            known.map_err(|error| Problem::internal(&error))
+                        };
+                        of_tenant(tenant, known).await?
                     }
                 };
                 let bytes = known.ok_or_else(Problem::not_found)?;

@@ -102,6 +102,7 @@ impl TenantState {
         };
         state.remove_unfinished()?;
         state.remove_orphans()?;
+        state.remove_unknown()?;
         Ok(state)
     }
 
@@ -288,6 +289,29 @@ impl TenantState {
             let run = name.to_str().and_then(|name| name.split('.').next()).unwrap_or_default();
             if self.store.get(run).map_err(io::Error::other)?.is_none() {
                 self.outputs.remove_file(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes blobs and skills that the database does not know, which a server that was killed has left: they
+    /// would count towards no quota, and never expire.
+    fn remove_unknown(&self) -> io::Result<()> {
+        let digest = |name: &std::ffi::OsStr| name.to_str().map(|hex| format!("sha256:{hex}"));
+        for entry in self.blobs.entries()? {
+            let name = entry?.file_name();
+            if let Some(digest) = digest(&name)
+                && !self.store.has_blob(&digest).map_err(io::Error::other)?
+            {
+                self.blobs.remove_file(&name)?;
+            }
+        }
+        for entry in self.skills.entries()? {
+            let name = entry?.file_name();
+            if let (Some(digest), Some(hex)) = (digest(&name), name.to_str())
+                && !self.store.has_skill(&digest).map_err(io::Error::other)?
+            {
+                private::remove(&self.skills, hex)?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -78,6 +79,8 @@ pub(super) struct ReservedMemory<'a> {
     bytes: u64,
 }
 
+/// How long a stream may last. Those of logs end earlier; clients continue them.
+const LONGEST_STREAM: Duration = Duration::from_secs(3_600);
 /// How many requests of a tenant may use its database, or list its runs in a fleet, at once; only one
 /// holds the lock of the database.
 const REQUESTS: usize = 2;
@@ -99,13 +102,14 @@ pub(super) struct Unstored(Arc<Tenant>);
 /// A stream, or another request that holds a connection, which is counted until this value is dropped.
 pub(super) struct OpenStream {
     tenant: Arc<Tenant>,
+    since: Instant,
     _of_all: CountedStream,
 }
 
 impl OpenStream {
-    /// Checks whether the stream may go on: its tenant is still in the file.
+    /// Checks whether the stream may go on: its tenant is still in the file, and it is not too old.
     pub(super) fn may_continue(&self) -> bool {
-        !self.tenant.removed.is_cancelled()
+        !self.tenant.removed.is_cancelled() && self.since.elapsed() < LONGEST_STREAM
     }
 }
 
@@ -252,7 +256,7 @@ impl Tenant {
         let most = self.settings().quotas.streams;
         let more = |open: usize| (open < most).then_some(open + 1);
         self.streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(OpenStream { tenant: self.clone(), _of_all: of_all })
+        Some(OpenStream { tenant: self.clone(), since: Instant::now(), _of_all: of_all })
     }
 }
 

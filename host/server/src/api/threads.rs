@@ -245,7 +245,8 @@ mod tests {
         let (threads, scheduler) = (RunThreads::default(), Scheduler::new(8, 8));
         let _modest = scheduler.enter("a", 1).await;
         let first = scheduler.enter("b", 1).await;
-        let [second, _third, _fourth] = [(); 3].map(|()| scheduler.enter("b", 1));
+        let mut flood: Vec<_> = (0..20).map(|_| scheduler.enter("b", 1)).collect();
+        let second = flood.remove(0);
         drop(first);
         let second = second.await;
         let low = (nice() + LOW_NICE).min(19);

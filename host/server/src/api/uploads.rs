@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::body;
+use super::logs::too_many;
 use super::problem::{Problem, ProblemCode};
 use super::quotas::storage_quota;
 use super::state::{Finished, Upload, hex_of, is_inside, now};
@@ -39,10 +40,11 @@ const RATE: u64 = 1 << 10;
 /// The bytes of a skill's files, by path, and whether each is executable.
 pub(super) type SkillFiles = BTreeMap<String, (Vec<u8>, bool)>;
 
-/// Bytes that count as stored until this value is dropped.
+/// Bytes that count as stored until this value is dropped, and then as received.
 pub(super) struct IncomingBytes<'a> {
-    tenant: &'a Tenant,
+    tenant: &'a Arc<Tenant>,
     bytes: u64,
+    uncharged: u64,
 }
 
 impl ApiShared {
@@ -65,16 +67,16 @@ impl ApiShared {
             }
             let mut file = upload.reopen().map_err(|error| Problem::internal(&error))?;
             self.share(fleet, tenant, digest, &mut file).await?;
-            tenant.charge(0, bytes).await;
             return Ok(BlobInfo { digest: digest.to_owned(), bytes });
         }
         let storage = tenant.settings().quotas.storage.0;
         // The same for a blob that is there already: its time tells nothing.
-        match upload.finish(digest, storage, now()).map_err(|error| Problem::internal(&error))? {
-            Finished::Stored => {
-                tenant.charge(0, bytes).await;
-                Ok(BlobInfo { digest: digest.to_owned(), bytes })
-            }
+        let finish = || {
+            let finished = upload.finish(digest, storage, now());
+            finished.map_err(|error| Problem::internal(&error))
+        };
+        match of_tenant(tenant, finish).await? {
+            Finished::Stored => Ok(BlobInfo { digest: digest.to_owned(), bytes }),
             Finished::Full => Err(storage_quota(storage)),
             Finished::OtherDigest => Err(other_digest()),
         }
@@ -83,21 +85,24 @@ impl ApiShared {
     /// Receives a body into a file, within all bounds and quotas. The second value reserves its bytes.
     pub(super) async fn receive<'t>(
         &self,
-        tenant: &'t Tenant,
+        tenant: &'t Arc<Tenant>,
         head: &Parts,
         mut body: Incoming,
     ) -> Answered<(Upload<'t>, IncomingBytes<'t>)> {
         let (settings, bounds) = (tenant.settings(), &self.options.bounds);
-        tenant.require_quotas().await?;
+        let stored = of_tenant(tenant, || {
+            tenant.require_quotas_blocking()?;
+            tenant.state.store.stored_bytes().map_err(|error| Problem::internal(&error))
+        });
+        let stored = stored.await?;
         let declared =
             head.headers.get(CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
         if declared.is_some_and(|bytes: u64| bytes > bounds.blob) {
             return Err(body::too_large(bounds.blob));
         }
         let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
-        let stored = tenant.state.store.stored_bytes().map_err(|error| internal(&error))?;
         let storage = settings.local_storage;
-        let mut coming = IncomingBytes { tenant, bytes: 0 };
+        let mut coming = IncomingBytes { tenant, bytes: 0, uncharged: 0 };
         let mut upload = tenant.state.upload().map_err(|error| internal(&error))?;
         let began = Instant::now();
         loop {
@@ -105,6 +110,7 @@ impl ApiShared {
             let within = bounds.body_within.min(left);
             let frame = tokio::time::timeout(within, body.frame()).await;
             let Some(frame) = frame.map_err(|_| too_slow(bounds.upload))? else {
+                coming.charge().await;
                 return Ok((upload, coming));
             };
             let spent = began.elapsed();
@@ -150,7 +156,6 @@ impl ApiShared {
             let (upload, _coming) = self.receive(tenant, head, body).await?;
             let (archive, size) =
                 (upload.reopen().map_err(|error| Problem::internal(&error))?, upload.bytes);
-            tenant.charge(0, size).await;
             let within = tenant.state.folder.clone();
             let files = blocking(move || Ok(unpack(&archive, size, &within))).await?;
             files.map_err(invalid)?
@@ -195,13 +200,24 @@ impl IncomingBytes<'_> {
     /// Adds bytes, and returns what all uploads of the tenant have received.
     fn add(&mut self, bytes: u64) -> u64 {
         self.bytes += bytes;
+        self.uncharged += bytes;
         self.tenant.uploading.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    /// Counts what was received, so that it counts for the next request.
+    async fn charge(&mut self) {
+        self.tenant.charge(0, std::mem::take(&mut self.uncharged)).await;
     }
 }
 
 impl Drop for IncomingBytes<'_> {
     fn drop(&mut self) {
         self.tenant.uploading.fetch_sub(self.bytes, Ordering::Relaxed);
+        // What was received counts also if it was refused, or if the client has gone.
+        let (tenant, bytes) = (self.tenant.clone(), self.uncharged);
+        if bytes > 0 {
+            tokio::task::spawn_blocking(move || tenant.charge_blocking(0, bytes));
+        }
     }
 }
 
@@ -212,25 +228,21 @@ pub(super) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
 }
 
-/// Does work of a request that waits for the disk, off the event loop, and limits how many such tasks a
-/// tenant has at once, so that one that floods the server does not delay others.
-pub(super) async fn of_tenant<T: Send + 'static>(
-    tenant: &Tenant,
-    work: impl FnOnce() -> Answered<T> + Send + 'static,
+/// Does work of a request that waits for the disk, and limits how much a tenant has of it at once, so that one
+/// that floods the server does not delay others. It is done in place, while other requests leave this thread: on a
+/// busy machine, the wake-ups of another thread and then of this one take longer than the work.
+pub(super) async fn of_tenant<T>(
+    tenant: &Arc<Tenant>,
+    work: impl FnOnce() -> Answered<T>,
 ) -> Answered<T> {
-    let place = task_of(tenant).await?;
-    blocking(move || {
-        // The work goes on if the client has gone.
-        let _place = place;
-        work()
-    })
-    .await
+    let _place = task_of(tenant).await?;
+    tokio::task::block_in_place(work)
 }
 
 /// Like [`of_tenant`], on a thread of lower weight: for a tenant that gives way to others.
 pub(super) async fn of_flooding_tenant<T: Send + 'static>(
     api: &ApiShared,
-    tenant: &Tenant,
+    tenant: &Arc<Tenant>,
     work: impl FnOnce() -> Answered<T> + Send + 'static,
 ) -> Answered<T> {
     let place = task_of(tenant).await?;
@@ -241,8 +253,12 @@ pub(super) async fn of_flooding_tenant<T: Send + 'static>(
     api.threads.spawn_low(work).await.map_err(|error| Problem::internal(&error))?
 }
 
-/// Waits until the tenant may have another such task.
-async fn task_of(tenant: &Tenant) -> Answered<OwnedSemaphorePermit> {
+/// Waits until the tenant may have another such task. It counts as a stream meanwhile: it holds a connection.
+async fn task_of(tenant: &Arc<Tenant>) -> Answered<OwnedSemaphorePermit> {
+    if let Ok(place) = tenant.requests.clone().try_acquire_owned() {
+        return Ok(place);
+    }
+    let _open = tenant.open_stream().ok_or_else(too_many)?;
     let place = tenant.requests.clone().acquire_owned().await;
     place.map_err(|error| Problem::internal(&error))
 }

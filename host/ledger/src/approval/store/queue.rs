@@ -7,12 +7,14 @@ use super::{
     ApprovalError, PendingId, PendingRequest, QueueLimit, Store, changes, from_json, json, name,
     now, part, permissions, seconds,
 };
-use crate::approval::{PendingChange, Term};
+use crate::approval::{PendingChange, TENANT_SESSION, Term};
 
 /// The most pending requests. Further ones are refused until some are answered or expire.
 pub(super) const MOST: i64 = 500;
-/// The most pending requests of one skill, so that one skill leaves room for others.
+/// The most pending requests of one skill, so that one skill leaves room for others. Each tenant has as many.
 pub(super) const MOST_OF_SKILL: i64 = 50;
+/// The most pending requests of one tenant, so that one tenant leaves room for others.
+pub(super) const MOST_OF_TENANT: i64 = 100;
 /// The most bytes to store for pending requests: staged writes, diffs and lists of files.
 pub(super) const MOST_BYTES: i64 = 256 << 20;
 /// How long a request stays pending.
@@ -81,7 +83,7 @@ impl Store {
             )?;
             let id = db.last_insert_rowid();
             changes::write(db, id, changes)?;
-            let Some(full) = full(db, &asked.skill)? else { return Ok(Ok(id)) };
+            let Some(full) = full(db, &asked.skill, &asked.session)? else { return Ok(Ok(id)) };
             remove(db, id)?;
             Ok(Err(full))
         });
@@ -140,16 +142,22 @@ impl Store {
 }
 
 /// Returns the limit that is exceeded, if any.
-fn full(db: &Connection, skill: &str) -> rusqlite::Result<Option<QueueLimit>> {
-    let (all, own): (i64, i64) = db.query_row(
-        "SELECT count(*), count(*) FILTER (WHERE skill = ?1) FROM pending",
-        [skill],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+fn full(db: &Connection, skill: &str, session: &str) -> rusqlite::Result<Option<QueueLimit>> {
+    let is_tenant = session.starts_with(TENANT_SESSION);
+    // Sessions of tenants count apart, and all others together.
+    let (all, own, of_tenant): (i64, i64, i64) = db.query_row(
+        "SELECT count(*),
+             count(*) FILTER (WHERE skill = ?1 AND (session = ?2 OR NOT ?3 AND NOT starts_with_tenant)),
+             count(*) FILTER (WHERE ?3 AND session = ?2)
+         FROM (SELECT skill, session, substr(session, 1, length(?4)) = ?4 AS starts_with_tenant FROM pending)",
+        params![skill, session, is_tenant, TENANT_SESSION],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let bytes: i64 = db.query_row(BYTES, [], |row| row.get(0))?;
     Ok(match () {
         () if all > MOST => Some(QueueLimit::All),
         () if own > MOST_OF_SKILL => Some(QueueLimit::Skill),
+        () if of_tenant > MOST_OF_TENANT => Some(QueueLimit::Tenant),
         () if bytes > MOST_BYTES => Some(QueueLimit::Bytes),
         () => None,
     })

@@ -356,10 +356,9 @@ impl ApiShared {
         let (from, size) =
             (upload.reopen().map_err(|error| Problem::internal(&error))?, upload.bytes);
         let guard = session.enter().await?;
-        let (session, owner) = (session.clone(), tenant.clone());
+        let session = session.clone();
         blocking(move || {
             let _guard = guard;
-            owner.charge_blocking(0, size);
             let (view, path) = View::find(&session, &path)?;
             view.replace(&path, &from, size, None)?;
             Ok(WrittenFile { bytes: size })

@@ -236,7 +236,6 @@ async fn put(
     let (upload, _coming) = sandbox.api.receive(&sandbox.tenant, head, body).await?;
     let (mut from, mut size) =
         (upload.reopen().map_err(|error| Problem::internal(&error))?, upload.bytes);
-    sandbox.tenant.charge(0, size).await;
     if let Some(boundary) = boundary(head) {
         (from, size) = file_of_form(sandbox, from, boundary?).await?;
     }
