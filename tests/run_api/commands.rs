@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use skillhost_ledger::receipt::canonical;
 use skillhost_skill::runtime::digest;
 
 use super::ApiServer;
@@ -158,7 +159,7 @@ fn a_receipt_of_a_run_with_symlinks_is_verified_with_the_same_folder() {
     let result = server.result(id.trim());
     assert_eq!(result["outcome"]["stdout"], "old\n", "{result}");
     let receipt = place.user.work().join("receipt.json");
-    std::fs::write(&receipt, result["receipt"].to_string()).unwrap();
+    std::fs::write(&receipt, canonical::text(&result["receipt"])).unwrap();
     let verify = || {
         let receipt = receipt.to_str().unwrap();
         client.run(&["verify", receipt, "--unsigned", "--skill", "writer", "--inputs", folder])

@@ -1349,8 +1349,11 @@ mod tests {
         }
         store.submit(&NewRun { blobs: &["in"], ..run("a", None, 0) }).unwrap();
         assert_eq!(sweep(&store, 50, 50, 100).blobs.len(), 2, "all but `in`");
-        store.put_blob("out", 1, 100, 0).unwrap();
+        let before = store.stored_bytes().unwrap();
+        assert!(!store.put_blob("out", 1, 100, 0).unwrap(), "a link counts as stored");
+        assert!(store.put_blob("out", 1, 10_000, 0).unwrap());
         store.keep_blobs("a", &["out", "out"]).unwrap();
+        assert_eq!(store.stored_bytes().unwrap(), before + 1 + 2 * LINK);
         store.end("a", &end(RunStatus::Succeeded, None, 0), 60).unwrap();
         assert_eq!(sweep(&store, 50, 50, 100), Swept::default());
         let mut swept = sweep(&store, 70, 50, 100);
