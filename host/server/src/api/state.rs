@@ -464,6 +464,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_server_has_left_without_a_row_is_removed_at_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let state = TenantState::open(&path).unwrap();
+        let kept = state.put_blob(b"kept", 100, 0).unwrap().unwrap();
+        drop(state);
+        std::fs::write(path.join(BLOBS).join("0".repeat(64)), "left").unwrap();
+        std::fs::create_dir_all(path.join(SKILLS).join("1".repeat(64)).join("skill")).unwrap();
+        let state = TenantState::open(&path).unwrap();
+        assert!(state.blob(&kept).is_ok());
+        assert_eq!(state.blobs.entries().unwrap().count(), 1);
+        assert_eq!(state.skills.entries().unwrap().count(), 0);
+    }
+
+    #[test]
     fn names_that_are_no_digests_open_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let state = TenantState::open(&folder.path().join("a")).unwrap();
