@@ -164,7 +164,7 @@ impl ApiShared {
         let turn = self.scheduler.enter(&tenant.name, tenant.settings().quotas.running);
         let (api, tenant) = (self.clone(), tenant.clone());
         let waiting = tenant.count_waiting();
-        tokio::spawn(async move {
+        self.threads.drive(async move {
             let turn = tokio::select! {
                 biased;
                 () = tenant.removed.cancelled() => return,

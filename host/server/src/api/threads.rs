@@ -98,6 +98,12 @@ impl RunThreads {
         self.full.spawn(0, moving)
     }
 
+    /// Drives a run, on a thread of full weight: one that starts at once stays on it, without the wake-up of
+    /// another thread.
+    pub(super) fn drive(&self, run: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.full.spawn(0, run)
+    }
+
     /// Does work of a request that waits for the disk, on a thread of lower weight. Tasks that it starts are
     /// those of the caller's threads.
     pub(super) fn spawn_low<T: Send + 'static>(
