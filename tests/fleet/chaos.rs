@@ -511,19 +511,32 @@ fn unrecorded(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> Vec<
 
 /// Submits the runs again, under their keys, whose messages the brokers have lost: old versions lose
 /// some when the leader of a queue is killed. The queue has nothing more to deliver, so skillhost alone
-/// could not have kept them waiting.
+/// could not have kept them waiting; as long as it has, they are not lost.
 fn repair(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
     let lost = unrecorded(cluster, acknowledged);
-    let (version, state) = block_on(async {
+    let (version, state, waiting) = block_on(async {
         let client = cluster.fleet.connect("api").await;
         let version = client.server_info().version;
         let context = async_nats::jetstream::new(client);
         let stream = context.get_stream("skillhost-queue-default").await.unwrap();
         let small = stream.consumer_info("small").await.unwrap();
-        assert_eq!((small.num_pending, small.num_ack_pending), (0, 0), "runs wait in the queue");
         let state = stream.get_info().await.unwrap().state;
-        (version, format!("{} messages, the last is {}", state.messages, state.last_sequence))
+        let state = format!("{} messages, the last is {}", state.messages, state.last_sequence);
+        (version, state, small.num_pending + small.num_ack_pending as u64)
     });
+    if waiting > 0 {
+        let records: Vec<Value> = lost
+            .iter()
+            .flat_map(|run| {
+                let record = format!("skillhost.run.default.{}", acknowledged[run]);
+                cluster.fleet.stored("skillhost-runs-default", &record)
+            })
+            .collect();
+        progress(&format!(
+            "the queue has {waiting} messages for {records:?}: waiting for their ends"
+        ));
+        return;
+    }
     progress(&format!(
         "nats-server {version} has lost the messages of {} acknowledged runs (queue: {state}; \
          delivered and acknowledged: all): submitting them again under their keys",
