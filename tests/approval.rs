@@ -428,28 +428,28 @@ fn rejecting_and_revoking_take_effect() {
     );
 }
 
+/// Requests approval for a program of one of several skills.
+fn note(place: &Place, session: &str, of: usize, number: usize) -> Result<(), ApprovalError> {
+    let mut skill = place.skill();
+    skill.name = format!("report-{of}");
+    let ask = ApprovalRequest {
+        skill: &skill,
+        digest: &skill.digest().unwrap(),
+        part: &SkillPart::Program(format!("p{number}")),
+        capabilities: &Capabilities::default(),
+        needs_approval: false,
+        trusted: false,
+        session_folder: None,
+        session,
+        input: RunInput::default(),
+    };
+    place.approvals().decide(&harmless().policy, &ask).map(drop)
+}
+
 #[test]
 fn pending_requests_are_limited() {
     let place = Place::new("");
-    let digest = place.skill().digest().unwrap();
-    let capabilities = Capabilities::default();
-    let note = |of: usize, number: usize| {
-        let mut skill = place.skill();
-        skill.name = format!("report-{of}");
-        let part = SkillPart::Program(format!("p{number}"));
-        let ask = ApprovalRequest {
-            skill: &skill,
-            digest: &digest,
-            part: &part,
-            capabilities: &capabilities,
-            needs_approval: false,
-            trusted: false,
-            session_folder: None,
-            session: "one",
-            input: RunInput::default(),
-        };
-        place.approvals().decide(&harmless().policy, &ask).map(drop)
-    };
+    let note = |of: usize, number: usize| note(&place, "one", of, number);
     // One skill uses up its share, and leaves the rest to others.
     for of in 0..10 {
         (0..50).for_each(|number| note(of, number).unwrap());
@@ -476,25 +476,7 @@ fn pending_requests_are_limited() {
 #[test]
 fn pending_requests_of_a_tenant_leave_room_for_others() {
     let place = Place::new("");
-    let digest = place.skill().digest().unwrap();
-    let capabilities = Capabilities::default();
-    let note = |session: &str, of: usize, number: usize| {
-        let mut skill = place.skill();
-        skill.name = format!("report-{of}");
-        let part = SkillPart::Program(format!("p{number}"));
-        let ask = ApprovalRequest {
-            skill: &skill,
-            digest: &digest,
-            part: &part,
-            capabilities: &capabilities,
-            needs_approval: false,
-            trusted: false,
-            session_folder: None,
-            session,
-            input: RunInput::default(),
-        };
-        place.approvals().decide(&harmless().policy, &ask).map(drop)
-    };
+    let note = |session: &str, of: usize, number: usize| note(&place, session, of, number);
     let limit = |noted: Result<(), ApprovalError>| match noted.unwrap_err() {
         ApprovalError::QueueFull(which) => which,
         error => panic!("{error}"),

@@ -511,7 +511,7 @@ fn unrecorded(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> Vec<
 
 /// Submits the runs again, under their keys, whose messages the brokers have lost: old versions lose
 /// some when the leader of a queue is killed. The queue has nothing more to deliver, so skillhost alone
-/// could not have kept them waiting; as long as it has, they are not lost.
+/// could not have kept them waiting.
 fn repair(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
     let lost = unrecorded(cluster, acknowledged);
     let (version, state, waiting) = block_on(async {
@@ -522,21 +522,15 @@ fn repair(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
         let small = stream.consumer_info("small").await.unwrap();
         let state = stream.get_info().await.unwrap().state;
         let state = format!("{} messages, the last is {}", state.messages, state.last_sequence);
-        (version, state, small.num_pending + small.num_ack_pending as u64)
+        (version, state, (small.num_pending, small.num_ack_pending))
     });
-    if waiting > 0 {
-        let records: Vec<Value> = lost
-            .iter()
-            .flat_map(|run| {
-                let record = format!("skillhost.run.default.{}", acknowledged[run]);
-                cluster.fleet.stored("skillhost-runs-default", &record)
-            })
-            .collect();
-        progress(&format!(
-            "the queue has {waiting} messages for {records:?}: waiting for their ends"
-        ));
-        return;
-    }
+    let records = || -> Vec<Value> {
+        let of = |run: &usize| format!("skillhost.run.default.{}", acknowledged[run]);
+        lost.iter()
+            .flat_map(|run| cluster.fleet.stored("skillhost-runs-default", &of(run)))
+            .collect()
+    };
+    assert_eq!(waiting, (0, 0), "runs wait in the queue: {:?}", records());
     progress(&format!(
         "nats-server {version} has lost the messages of {} acknowledged runs (queue: {state}; \
          delivered and acknowledged: all): submitting them again under their keys",

@@ -130,7 +130,7 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         Config {
             name: names::dead_stream(name),
             subjects: vec![names::dead(name, "*")],
-            // As long as the run that it tells of.
+            // A letter is kept as long as the run that it describes.
             max_age: runs,
             max_message_size: bytes(JOB_BYTES + OVERHEAD),
             ..common.clone()

@@ -19,8 +19,8 @@ use tokio::sync::oneshot;
 /// A tenant with no more waiting runs than this does not flood the queue, however few may run at once: a tenant
 /// with a large quota may have more that run.
 const FEW: usize = 16;
-/// How long a tenant counts as one that does not flood the queue after its turn. Where all tenants flood,
-/// a lower weight would help nobody, and cost a fifth of the throughput.
+/// How long after its turn a tenant counts as one that does not flood the queue. If all tenants flood, none
+/// gives way: a lower weight helps nobody then, and reduces the throughput by a fifth.
 const RECENT: Duration = Duration::from_secs(1);
 
 /// The turns of all tenants. Cheap to clone.
