@@ -100,8 +100,8 @@ impl RunThreads {
 
     /// Drives a run, on a thread of full weight: one that starts at once stays on it, without the wake-up of
     /// another thread.
-    pub(super) fn drive(&self, run: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        self.full.spawn(0, run)
+    pub(super) fn drive(&self, run: impl Future<Output = ()> + Send + 'static) {
+        self.full.spawn(0, run);
     }
 
     /// Does work of a request that waits for the disk, on a thread of lower weight. Tasks that it starts are

@@ -147,9 +147,9 @@ fn full(db: &Connection, skill: &str, session: &str) -> rusqlite::Result<Option<
     // Sessions of tenants count apart, and all others together.
     let (all, own, of_tenant): (i64, i64, i64) = db.query_row(
         "SELECT count(*),
-             count(*) FILTER (WHERE skill = ?1 AND (session = ?2 OR NOT ?3 AND NOT starts_with_tenant)),
+             count(*) FILTER (WHERE skill = ?1 AND (session = ?2 OR NOT ?3 AND NOT is_of_tenant)),
              count(*) FILTER (WHERE ?3 AND session = ?2)
-         FROM (SELECT skill, session, substr(session, 1, length(?4)) = ?4 AS starts_with_tenant FROM pending)",
+         FROM (SELECT skill, session, substr(session, 1, length(?4)) = ?4 AS is_of_tenant FROM pending)",
         params![skill, session, is_tenant, TENANT_SESSION],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
