@@ -56,7 +56,7 @@ macro_rules! expiry {
 }
 
 static TABLES: Tables = Tables {
-    form: 6,
+    form: 7,
     make: concat!(
         "
         CREATE TABLE IF NOT EXISTS runs (
@@ -67,6 +67,8 @@ static TABLES: Tables = Tables {
             submitted INTEGER NOT NULL,
             started INTEGER,
             ended INTEGER,
+            kind TEXT,
+            exit_code INTEGER,
             request TEXT NOT NULL,
             result TEXT,
             bytes INTEGER NOT NULL DEFAULT 0,
@@ -113,7 +115,7 @@ static TABLES: Tables = Tables {
         expiry!()
     ),
     page: PAGE,
-    upgrades: &[FROM_1, FROM_2, FROM_3, FROM_4, FROM_5],
+    upgrades: &[FROM_1, FROM_2, FROM_3, FROM_4, FROM_5, FROM_6],
 };
 
 const FROM_1: &str = "
@@ -146,6 +148,11 @@ const FROM_5: &str = concat!(
         DELETE FROM results WHERE run NOT IN (SELECT id FROM runs);",
     expiry!()
 );
+
+const FROM_6: &str = "
+        ALTER TABLE runs ADD COLUMN kind TEXT; ALTER TABLE runs ADD COLUMN exit_code INTEGER;
+        UPDATE runs SET kind = json_extract(result, '$.kind'),
+            exit_code = json_extract(result, '$.exit_code') WHERE result IS NOT NULL;";
 
 /// The bytes of a page. A run changes about 20 pages, few bytes in each, and all of a changed page is written to
 /// the log: 22 KiB for a run instead of 74 KiB with pages of 4 KiB, in two thirds of the processor time
@@ -197,6 +204,10 @@ pub struct RunStore {
 pub struct EndOfRun<'a> {
     /// How it ended.
     pub status: RunStatus,
+    /// The kind of its outcome.
+    pub kind: Option<&'a str>,
+    /// The exit code of its program.
+    pub exit_code: Option<u8>,
     /// Its result, as JSON of the server.
     pub result: Option<&'a str>,
     /// The bytes that are stored of its output.
@@ -259,8 +270,10 @@ pub struct StoredRun {
     pub started: Option<i64>,
     /// When it ended.
     pub ended: Option<i64>,
-    /// The fields `kind` and `exit_code` of its result, as JSON.
-    pub result: Option<String>,
+    /// The kind of its outcome.
+    pub kind: Option<String>,
+    /// The exit code of its program.
+    pub exit_code: Option<u8>,
 }
 
 /// A run to add.
@@ -365,8 +378,7 @@ impl From<DatabaseError> for RunStoreError {
 }
 
 /// The columns of [`StoredRun`]. Requests and results may be large, and most readers need neither.
-const COLUMNS: &str = "seq, id, status, skill, submitted, started, ended, json_object(
-    'kind', json_extract(result, '$.kind'), 'exit_code', json_extract(result, '$.exit_code'))";
+const COLUMNS: &str = "seq, id, status, skill, submitted, started, ended, kind, exit_code";
 
 impl RunStore {
     /// Opens the database of a tenant, and creates it if it is missing.
@@ -562,14 +574,25 @@ impl RunStore {
     /// # Errors
     /// The database cannot be written.
     pub fn end(&self, id: &str, end: &EndOfRun<'_>, now: i64) -> Result<bool, RunStoreError> {
-        let EndOfRun { status, result, output, streams: [stdout, stderr], cpu_ms, bytes } = *end;
+        let EndOfRun { status, kind, exit_code, result, output, streams, cpu_ms, bytes } = *end;
+        let [stdout, stderr] = streams;
         let more = output.saturating_add(result.map_or(0, |result| result.len() as u64));
         let changed = self.write(|db| {
             let changed = db.execute(
                 "UPDATE runs SET status = ?2, result = ?3, ended = ?4, bytes = bytes + ?5,
-                     stdout = ?6, stderr = ?7
+                     stdout = ?6, stderr = ?7, kind = ?8, exit_code = ?9
                  WHERE id = ?1 AND status IN ('queued', 'running')",
-                params![id, status.name(), result, now, clamped(more), stdout, stderr],
+                params![
+                    id,
+                    status.name(),
+                    result,
+                    now,
+                    clamped(more),
+                    stdout,
+                    stderr,
+                    kind,
+                    exit_code
+                ],
             )?;
             if changed == 1 {
                 charge(db, cpu_ms, bytes, now)?;
@@ -1034,7 +1057,8 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
         submitted: row.get(4)?,
         started: row.get(5)?,
         ended: row.get(6)?,
-        result: row.get(7)?,
+        kind: row.get(7)?,
+        exit_code: row.get(8)?,
     })
 }
 
@@ -1044,7 +1068,16 @@ mod tests {
     use super::*;
 
     fn end(status: RunStatus, result: Option<&str>, output: u64) -> EndOfRun<'_> {
-        EndOfRun { status, result, output, streams: [None, None], cpu_ms: 3, bytes: 4 }
+        EndOfRun {
+            status,
+            kind: None,
+            exit_code: None,
+            result,
+            output,
+            streams: [None, None],
+            cpu_ms: 3,
+            bytes: 4,
+        }
     }
 
     /// Removes what is too old, and returns it.
@@ -1087,14 +1120,16 @@ mod tests {
         assert!(store.start("a", 1).unwrap() && !store.start("a", 1).unwrap());
         let result = r#"{"kind":"exited","exit_code":0,"diff":"x"}"#;
         let ended = EndOfRun {
+            kind: Some("exited"),
+            exit_code: Some(0),
             streams: [Some(b"hello"), None],
             ..end(RunStatus::Succeeded, Some(result), 5)
         };
         assert!(store.end("a", &ended, 2).unwrap());
         assert!(!store.end("a", &end(RunStatus::Cancelled, None, 0), 3).unwrap());
         let found = store.get("a").unwrap().unwrap();
-        let head = r#"{"kind":"exited","exit_code":0}"#;
-        assert_eq!((found.status, found.result.as_deref()), (RunStatus::Succeeded, Some(head)));
+        assert_eq!(found.status, RunStatus::Succeeded);
+        assert_eq!((found.kind.as_deref(), found.exit_code), (Some("exited"), Some(0)));
         assert_eq!(store.result("a").unwrap().as_deref(), Some(result));
         assert_eq!(store.streams("a").unwrap(), [Some(b"hello".to_vec()), None]);
         assert_eq!(store.streams("b").unwrap(), [None, None]);
@@ -1310,13 +1345,16 @@ mod tests {
         let path = folder.path().join("runs.db");
         let store = RunStore::open(&path).unwrap();
         store.submit(&run("a", Some(("k", "1")), 0)).unwrap();
-        store.end("a", &end(RunStatus::Failed, None, 0), 10).unwrap();
+        let result = r#"{"kind":"exited","exit_code":3}"#;
+        store.end("a", &end(RunStatus::Failed, Some(result), 0), 10).unwrap();
         store.put_blob("x", 5, 100, 0).unwrap();
         store.put_skill("s", "one", 7, 100, 0).unwrap();
+        let stored = 2 + result.len() as u64 + 5 + 7;
         let older = "DROP TABLE stored; CREATE INDEX bytes_of_runs ON runs (bytes);
             DROP INDEX keys_by_time; DROP INDEX results_by_run; DROP INDEX runs_by_end;
             ALTER TABLE runs DROP COLUMN stdout; ALTER TABLE runs DROP COLUMN stderr;
             ALTER TABLE runs DROP COLUMN keyed;
+            ALTER TABLE runs DROP COLUMN kind; ALTER TABLE runs DROP COLUMN exit_code;
             PRAGMA user_version = 3;";
         {
             let db = store.open.lock().unwrap();
@@ -1331,10 +1369,12 @@ mod tests {
         }
         drop(store);
         let store = RunStore::open(&path).unwrap();
-        assert_eq!(store.stored_bytes().unwrap(), 2 + 5 + 7);
+        assert_eq!(store.stored_bytes().unwrap(), stored);
         store.put_skill("s", "one", 9, 100, 0).unwrap();
         store.put_blob("y", 1, 100, 0).unwrap();
-        assert_eq!(store.stored_bytes().unwrap(), 2 + 5 + 1 + 9);
+        assert_eq!(store.stored_bytes().unwrap(), stored + 2 + 1);
+        let found = store.get("a").unwrap().unwrap();
+        assert_eq!((found.kind.as_deref(), found.exit_code), (Some("exited"), Some(3)));
         assert_eq!(store.streams("a").unwrap(), [None, None]);
         assert_eq!(sweep(&store, 20, 0, 100), Swept::default(), "the key is remembered");
         assert_eq!(sweep(&store, 20, 0, KEY_LIFE).runs, ["a"]);

@@ -519,9 +519,17 @@ fn store_end(
     let remembered = key.as_ref().map_or(Ok(()), |key| store.remember_result(key, id));
     let output = tenant.state.output_bytes(id);
     let small = tenant.state.small_output(id);
-    let streams = small.each_ref().map(Option::as_deref);
-    let (status, cpu_ms, bytes) = (*status, *cpu_ms, *bytes);
-    store.end(id, &EndOfRun { status, result, output, streams, cpu_ms, bytes }, now())?;
+    let end = EndOfRun {
+        status: *status,
+        kind: run.result.as_ref().map(|result| &*result.kind),
+        exit_code: run.result.as_ref().and_then(|result| result.exit_code),
+        result,
+        output,
+        streams: small.each_ref().map(Option::as_deref),
+        cpu_ms: *cpu_ms,
+        bytes: *bytes,
+    };
+    store.end(id, &end, now())?;
     if let Err(error) = remembered {
         tracing::error!(tenant = tenant.name, run = id, %error, "cannot remember a result");
     }
@@ -547,8 +555,6 @@ pub(super) fn closing() -> Problem {
 }
 
 fn info(run: &StoredRun) -> RunInfo {
-    let result =
-        run.result.as_deref().and_then(|text| serde_json::from_str::<ResultHead>(text).ok());
     RunInfo {
         id: run.id.clone(),
         status: run.status,
@@ -556,16 +562,9 @@ fn info(run: &StoredRun) -> RunInfo {
         submitted: time(run.submitted),
         started: run.started.map(time),
         ended: run.ended.map(time),
-        exit_code: result.as_ref().and_then(|result| result.exit_code),
-        outcome: result.and_then(|result| result.kind),
+        exit_code: run.exit_code,
+        outcome: run.kind.clone(),
     }
-}
-
-/// The part of a stored result that every answer has.
-#[derive(serde::Deserialize)]
-struct ResultHead {
-    kind: Option<String>,
-    exit_code: Option<u8>,
 }
 
 pub(super) fn time(milliseconds: i64) -> String {
