@@ -204,6 +204,31 @@ fn quotas_bound_the_queue_the_hour_and_the_storage() {
 }
 
 #[test]
+fn what_is_refused_counts_as_received() {
+    let place = Place::new();
+    let quotas = "quotas: { storage: 64KiB, bytes-per-hour: 50KiB }";
+    let (mut server, [one, two]) = two_tenants(&place, [quotas, quotas]);
+    let is_used_up = |server: &ApiServer| {
+        // It is counted after the answer. What these few runs send does not use up the quota.
+        (0..50).any(|_| {
+            std::thread::sleep(Duration::from_millis(100));
+            let answer = server.call("POST", "/v1/runs", &note("x"));
+            answer.status == 429 && answer.code() == "bytes-quota"
+        })
+    };
+    server.token.clone_from(&one);
+    let large = [1; 80 << 10];
+    let put = format!("/v1/blobs/{}", digest(&large));
+    let refused = server.call_as(&server.token, "PUT", &put, &[], &large);
+    assert_eq!(refused.code(), "storage-quota");
+    assert!(is_used_up(&server), "a file that was refused");
+    server.token.clone_from(&two);
+    let session = json!({ "skills": ["x".repeat(60 << 10)] });
+    assert_ne!(server.call("POST", "/v1/sessions", &session).status, 201);
+    assert!(is_used_up(&server), "a session that was refused");
+}
+
+#[test]
 fn programs_of_sessions_take_no_place_in_the_queue() {
     let place = Place::new();
     let (server, _) = two_tenants(&place, ["quotas: { running: 1, queued: 1 }", ""]);

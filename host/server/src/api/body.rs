@@ -29,6 +29,18 @@ const CHUNK: usize = 64 << 10;
 /// How soon a body of JSON has to arrive, or it counts as a stream: it holds a connection.
 const SOON: Duration = Duration::from_secs(1);
 
+/// As [`json`], and counts what was received as bytes that came in.
+pub(super) async fn charged_json<T: DeserializeOwned>(
+    tenant: &Arc<Tenant>,
+    body: Incoming,
+    most: usize,
+    within: Duration,
+) -> Result<T, Problem> {
+    let bytes = receive(tenant, body, most, within).await?;
+    tenant.charge(0, bytes.len() as u64).await;
+    parse(&bytes)
+}
+
 /// Reads a body of JSON that has at most `most` bytes and arrives in time.
 pub(super) async fn json<T: DeserializeOwned>(
     tenant: &Arc<Tenant>,
@@ -36,6 +48,15 @@ pub(super) async fn json<T: DeserializeOwned>(
     most: usize,
     within: Duration,
 ) -> Result<T, Problem> {
+    parse(&receive(tenant, body, most, within).await?)
+}
+
+async fn receive(
+    tenant: &Arc<Tenant>,
+    body: Incoming,
+    most: usize,
+    within: Duration,
+) -> Result<Bytes, Problem> {
     let mut collecting = std::pin::pin!(Limited::new(body, most).collect());
     let collected = match tokio::time::timeout(SOON.min(within), &mut collecting).await {
         Ok(collected) => collected,
@@ -45,12 +66,15 @@ pub(super) async fn json<T: DeserializeOwned>(
             tokio::time::timeout(rest, collecting).await.map_err(|_| timeout(within))?
         }
     };
-    let bytes = match collected {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(too_large(most as u64)),
-        Err(_) => return Err(Problem::invalid("the body ended early")),
-    };
-    serde_json::from_slice(&bytes).map_err(|error| Problem::invalid(format!("the body: {error}")))
+    match collected {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large(most as u64)),
+        Err(_) => Err(Problem::invalid("the body ended early")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| Problem::invalid(format!("the body: {error}")))
 }
 
 pub(super) fn too_large(most: u64) -> Problem {

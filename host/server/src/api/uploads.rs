@@ -142,7 +142,7 @@ impl ApiShared {
         let (name, files) = if kind == "application/json" {
             let bounds = &self.options.bounds;
             let upload: SkillUpload =
-                body::json(tenant, body, bounds.body, bounds.body_within).await?;
+                body::charged_json(tenant, body, bounds.body, bounds.body_within).await?;
             self.check_upload(&upload)?;
             if let Some(fleet) = &self.options.fleet {
                 for file in upload.files.values() {

@@ -201,7 +201,10 @@ impl ApiShared {
         let ok = StatusCode::OK;
         Ok(match part {
             Part::Programs if head.method == Method::POST => {
-                let request: ProgramRequest = self.read_json(tenant, body).await?;
+                let bounds = &self.options.bounds;
+                // Counted with the program, as those of other protocols are.
+                let request: ProgramRequest =
+                    body::json(tenant, body, bounds.body, bounds.body_within).await?;
                 let result = self.start_program(tenant, session, request).await?;
                 let status = if result.run.status.has_ended() { ok } else { StatusCode::ACCEPTED };
                 of_json(status, &result)
@@ -305,7 +308,7 @@ impl ApiShared {
         body: Incoming,
     ) -> Answered<T> {
         let bounds = &self.options.bounds;
-        body::json(tenant, body, bounds.body, bounds.body_within).await
+        body::charged_json(tenant, body, bounds.body, bounds.body_within).await
     }
 }
 
