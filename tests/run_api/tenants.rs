@@ -229,6 +229,24 @@ fn what_is_refused_counts_as_received() {
 }
 
 #[test]
+fn one_tenant_cannot_keep_others_from_a_skill() {
+    let place = Place::new();
+    let quotas = "quotas: { running: 40, memory: 16GiB }";
+    let (mut server, [one, two]) = two_tenants(&place, [quotas, ""]);
+    server.token.clone_from(&one);
+    let long = json!({
+        "skill": "scribe", "target": { "script": "wait.sh" }, "limits": { "memory": 64 << 20 },
+    });
+    let held: Vec<String> = (0..40).map(|_| server.submit(&long)).collect();
+    held.iter().for_each(|id| server.until(id, "running"));
+    server.token.clone_from(&two);
+    assert_eq!(server.result(&server.submit(&note("other")))["outcome"]["stdout"], "note: other\n");
+    let stderr = server.server.stderr_after_the_end();
+    assert!(stderr.contains("the quotas `memory` exceed what runs may have together"), "{stderr}");
+    assert!(!stderr.contains("the quotas `running` exceed"), "{stderr}");
+}
+
+#[test]
 fn programs_of_sessions_take_no_place_in_the_queue() {
     let place = Place::new();
     let (server, _) = two_tenants(&place, ["quotas: { running: 1, queued: 1 }", ""]);

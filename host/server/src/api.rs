@@ -247,7 +247,9 @@ impl Api {
             closing: CancellationToken::new(),
             started: Instant::now(),
         }));
-        match api.0.load()?.left_out.into_iter().next() {
+        let loaded = api.0.load()?;
+        api.0.compare_quotas();
+        match loaded.left_out.into_iter().next() {
             Some(error) => Err(error),
             None => Ok(api),
         }
@@ -467,6 +469,7 @@ impl ApiShared {
                 *failure = None;
                 if !is_known {
                     tracing::info!("read the tenants file again");
+                    self.compare_quotas();
                 }
                 loaded.added.iter().for_each(|tenant| self.resume(tenant));
                 let errors: Vec<String> = loaded.left_out.iter().map(ToString::to_string).collect();
@@ -485,6 +488,36 @@ impl ApiShared {
                 }
                 *failure = Some(message);
             }
+        }
+    }
+
+    /// Warns if tenants may use more at once than this server: a run may then wait for another tenant.
+    fn compare_quotas(&self) {
+        if self.options.fleet.is_some() || self.options.tenants.is_none() {
+            return;
+        }
+        let (mut running, mut memory) = (0_u64, 0_u64);
+        for tenant in self.tenants() {
+            let quotas = &tenant.settings().quotas;
+            running = running.saturating_add(quotas.running as u64);
+            memory = memory.saturating_add(quotas.memory.0);
+        }
+        let capacity = self.mcp.service.capacity();
+        if running > capacity.running as u64 {
+            let (quotas, server) = (running, capacity.running);
+            tracing::warn!(
+                quotas,
+                server,
+                "the quotas `running` exceed what the server runs at once"
+            );
+        }
+        if memory > capacity.memory {
+            let (quotas, server) = (memory, capacity.memory);
+            tracing::warn!(
+                quotas,
+                server,
+                "the quotas `memory` exceed what runs may have together"
+            );
         }
     }
 

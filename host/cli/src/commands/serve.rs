@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::RngExt as _;
+use skillhost::service::Capacity;
 use skillhost_fleet::FleetSettings;
 use skillhost_fleet::front::Front;
 use skillhost_policy::diagnostic::quoted;
@@ -125,7 +126,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let token = args.token(&context.policy)?;
     let secrets = log::secrets(&context.policy).into_iter().chain(token.clone()).collect();
     let traces = args.server.log.start(secrets)?;
-    let mut server = args.server.server(context)?;
+    let mut server = args.server.server_of(context, args.capacity())?;
     server.sandboxd = args.sandboxd.is_some();
     let options = HttpOptions {
         token: token.clone(),
@@ -175,6 +176,19 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
 impl Args {
     fn scheme(&self) -> &'static str {
         if self.tls_cert.is_some() { "https" } else { "http" }
+    }
+
+    fn capacity(&self) -> Capacity {
+        let capacity = Capacity::default();
+        match self.tenants {
+            // Quotas bound each tenant. A skill's share would let one keep others from a skill.
+            Some(_) => Capacity {
+                running_per_skill: capacity.running,
+                waiting_per_skill: capacity.waiting,
+                ..capacity
+            },
+            None => capacity,
+        }
     }
 
     fn tls(&self) -> Result<Option<Arc<Tls>>, CliError> {
