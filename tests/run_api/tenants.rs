@@ -207,7 +207,12 @@ fn quotas_bound_the_queue_the_hour_and_the_storage() {
 fn what_is_refused_counts_as_received() {
     let place = Place::new();
     let quotas = "quotas: { storage: 64KiB, bytes-per-hour: 50KiB }";
-    let (mut server, [one, two]) = two_tenants(&place, [quotas, quotas]);
+    let names = ["file", "body", "length", "session"];
+    let tokens = names.map(|_| new_token());
+    let tenants: Vec<_> =
+        names.iter().zip(&tokens).map(|(name, (_, digest))| (*name, &**digest, quotas)).collect();
+    let file = tenants_file(&place, &tenants);
+    let mut server = ApiServer::new(&place, &["--tenants", file.to_str().unwrap()]);
     let is_used_up = |server: &ApiServer| {
         // It is counted after the answer. What these few runs send does not use up the quota.
         (0..50).any(|_| {
@@ -216,16 +221,25 @@ fn what_is_refused_counts_as_received() {
             answer.status == 429 && answer.code() == "bytes-quota"
         })
     };
-    server.token.clone_from(&one);
+    let [file, body, length, session] = tokens.map(|(token, _)| token);
     let large = [1; 80 << 10];
+    server.token = file;
     let put = format!("/v1/blobs/{}", digest(&large));
     let refused = server.call_as(&server.token, "PUT", &put, &[], &large);
     assert_eq!(refused.code(), "storage-quota");
-    assert!(is_used_up(&server), "a file that was refused");
-    server.token.clone_from(&two);
-    let session = json!({ "skills": ["x".repeat(60 << 10)] });
-    assert_ne!(server.call("POST", "/v1/sessions", &session).status, 201);
-    assert!(is_used_up(&server), "a session that was refused");
+    assert!(is_used_up(&server), "a file");
+    server.token = body;
+    let refused = server.call_as(&server.token, "POST", "/v1/runs", &[], &large);
+    assert_eq!(refused.code(), "invalid-request");
+    assert!(is_used_up(&server), "a body that is no JSON");
+    server.token = length;
+    let refused = server.call_as(&server.token, "POST", "/v1/runs", &[], &vec![b' '; 9 << 20]);
+    assert_eq!(refused.code(), "body-too-large");
+    assert!(is_used_up(&server), "a body that is too large");
+    server.token = session;
+    let named = json!({ "skills": ["x".repeat(60 << 10)] });
+    assert_ne!(server.call("POST", "/v1/sessions", &named).status, 201);
+    assert!(is_used_up(&server), "a session");
 }
 
 #[test]

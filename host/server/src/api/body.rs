@@ -29,7 +29,7 @@ const CHUNK: usize = 64 << 10;
 /// How soon a body of JSON has to arrive, or it counts as a stream: it holds a connection.
 const SOON: Duration = Duration::from_secs(1);
 
-/// As [`json`], and counts what was received as bytes that came in.
+/// As [`json`], and counts the body as received bytes.
 pub(super) async fn charged_json<T: DeserializeOwned>(
     tenant: &Arc<Tenant>,
     body: Incoming,
@@ -41,14 +41,20 @@ pub(super) async fn charged_json<T: DeserializeOwned>(
     parse(&bytes)
 }
 
-/// Reads a body of JSON that has at most `most` bytes and arrives in time.
+/// Reads a body of JSON that has at most `most` bytes and arrives in time. What is no such body counts as
+/// received bytes; the caller counts the others.
 pub(super) async fn json<T: DeserializeOwned>(
     tenant: &Arc<Tenant>,
     body: Incoming,
     most: usize,
     within: Duration,
 ) -> Result<T, Problem> {
-    parse(&receive(tenant, body, most, within).await?)
+    let bytes = receive(tenant, body, most, within).await?;
+    let parsed = parse(&bytes);
+    if parsed.is_err() {
+        tenant.charge(0, bytes.len() as u64).await;
+    }
+    parsed
 }
 
 async fn receive(
@@ -68,7 +74,10 @@ async fn receive(
     };
     match collected {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large(most as u64)),
+        Err(error) if error.is::<LengthLimitError>() => {
+            tenant.charge(0, most as u64).await;
+            Err(too_large(most as u64))
+        }
         Err(_) => Err(Problem::invalid("the body ended early")),
     }
 }
