@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use skillhost_skill::runtime::hex;
 
 use super::disks::Disks;
 use super::{Fleet, Worker, block_on, free_ports, until};
@@ -468,14 +470,17 @@ fn no_acknowledged_run_is_lost_or_ends_twice() {
     }
     submissions.await_acknowledged(runs);
     clients.into_iter().for_each(|client| client.join().unwrap());
-    let mut acknowledged = submissions.acknowledged.lock().unwrap().clone();
-    assert_eq!(acknowledged.len(), runs);
-    acknowledged.append(&mut probes);
-    let repeated = check(&cluster, &acknowledged);
+    let mut ids = submissions.acknowledged.lock().unwrap().clone();
+    assert_eq!(ids.len(), runs);
+    ids.append(&mut probes);
+    let mut acknowledged = Acknowledged { ids, replaced: BTreeSet::new() };
+    let repeated = check(&cluster, &mut acknowledged);
     progress(&format!(
-        "{} runs, each ended once, {repeated} of them after several attempts; runs were accepted \
-         {last:.1?} after the last fault and at most {slowest:.1?} after each; {:?}",
-        acknowledged.len(),
+        "{} runs, each ended once, {repeated} of them after several attempts; the brokers have lost {} \
+         keys; runs were accepted {last:.1?} after the last fault and at most {slowest:.1?} after each; \
+         {:?}",
+        acknowledged.ids.len(),
+        acknowledged.replaced.len(),
         cluster.faults
     ));
 }
@@ -502,18 +507,54 @@ fn body(run: usize) -> Value {
     json!({ "skill": "writer", "target": { "command": command } })
 }
 
-/// The acknowledged runs whose end is not in the record of all runs.
-fn unrecorded(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> Vec<usize> {
-    let recorded = cluster.fleet.subjects("skillhost-audit-default", ">");
-    let is_recorded = |id: &str| recorded.contains(&format!("skillhost.audit.default.{id}"));
-    acknowledged.iter().filter(|(_, id)| !is_recorded(id)).map(|(run, _)| *run).collect()
+/// The runs that were acknowledged to clients, and what became of their ids.
+struct Acknowledged {
+    ids: BTreeMap<usize, String>,
+    /// The ids of runs whose keys the brokers have lost too: their keys name other runs now.
+    replaced: BTreeSet<String>,
 }
 
-/// Submits the runs again, under their keys, whose messages the brokers have lost: old versions lose
-/// some when the leader of a queue is killed. The queue has nothing more to deliver, so skillhost alone
-/// could not have kept them waiting.
-fn repair(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
-    let lost = unrecorded(cluster, acknowledged);
+impl Acknowledged {
+    /// The runs whose end is not in the record of all runs.
+    fn unrecorded(&self, cluster: &Cluster) -> Vec<usize> {
+        let recorded = cluster.fleet.subjects("skillhost-audit-default", ">");
+        let is_recorded = |id: &str| recorded.contains(&format!("skillhost.audit.default.{id}"));
+        self.ids.iter().filter(|(_, id)| !is_recorded(id)).map(|(run, _)| *run).collect()
+    }
+
+    /// The record of a run, unless the brokers have lost it.
+    fn record(&self, cluster: &Cluster, run: usize) -> Option<Value> {
+        let subject = format!("skillhost.run.default.{}", self.ids[&run]);
+        cluster.fleet.stored("skillhost-runs-default", &subject).into_iter().next()
+    }
+
+    /// Submits a run again, under its key. It is the same run, unless the brokers have lost the key.
+    fn submit_again(&mut self, cluster: &Cluster, run: usize) {
+        let key = hex(&Sha256::digest(format!("run-{run}")));
+        let key = format!("skillhost.key.default.{key}");
+        let is_lost = cluster.fleet.stored("skillhost-runs-default", &key).is_empty();
+        let (started, mut last) = (Instant::now(), None);
+        let id = (1..).find_map(|attempt| {
+            assert!(started.elapsed() < HANG_TIMEOUT, "{run} is not accepted again: {last:?}");
+            last = submit(cluster.ports[0], run, attempt);
+            last.clone().filter(|(status, _)| *status == 200)
+        });
+        let (_, id) = id.unwrap();
+        let before = &self.ids[&run];
+        if id != *before {
+            assert!(is_lost, "the key of run {run} names {id} and not {before}");
+            progress(&format!("the brokers have lost the key of run {run}: it is another run now"));
+            self.replaced.insert(before.clone());
+            self.ids.insert(run, id);
+        }
+    }
+}
+
+/// Submits the runs again, under their keys, whose records or messages the brokers have lost: old versions
+/// lose some when the leader of a stream is killed. If no record is lost, the queue has nothing more to
+/// deliver, so skillhost alone could not have kept the runs waiting.
+fn repair(cluster: &Cluster, acknowledged: &mut Acknowledged) {
+    let lost = acknowledged.unrecorded(cluster);
     let (version, state, waiting) = block_on(async {
         let client = cluster.fleet.connect("api").await;
         let version = client.server_info().version;
@@ -524,68 +565,64 @@ fn repair(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
         let state = format!("{} messages, the last is {}", state.messages, state.last_sequence);
         (version, state, (small.num_pending, small.num_ack_pending))
     });
-    let records = || -> Vec<Value> {
-        let of = |run: &usize| format!("skillhost.run.default.{}", acknowledged[run]);
-        lost.iter()
-            .flat_map(|run| cluster.fleet.stored("skillhost-runs-default", &of(run)))
-            .collect()
+    let (with_record, without): (Vec<usize>, Vec<usize>) =
+        lost.iter().partition(|run| acknowledged.record(cluster, **run).is_some());
+    let (what, lost) = match without.is_empty() {
+        true => {
+            let records: Vec<_> =
+                with_record.iter().map(|run| acknowledged.record(cluster, *run)).collect();
+            assert_eq!(waiting, (0, 0), "runs wait in the queue: {records:?}");
+            ("messages", with_record)
+        }
+        // Workers offer the messages to one another until they count as those of deleted runs.
+        false => ("records", without),
     };
-    assert_eq!(waiting, (0, 0), "runs wait in the queue: {:?}", records());
     progress(&format!(
-        "nats-server {version} has lost the messages of {} acknowledged runs (queue: {state}; \
-         delivered and acknowledged: all): submitting them again under their keys",
+        "nats-server {version} has lost the {what} of {} acknowledged runs (queue: {state}; \
+         to deliver and to acknowledge: {waiting:?}): submitting them again under their keys",
         lost.len()
     ));
-    lost.into_iter().for_each(|run| submit_again(cluster, run, &acknowledged[&run]));
-}
-
-fn submit_again(cluster: &Cluster, run: usize, id: &str) {
-    let mut attempt = 0;
-    until("a run is accepted again", || {
-        attempt += 1;
-        submit(cluster.ports[0], run, attempt) == Some((200, id.to_owned()))
-    });
+    lost.into_iter().for_each(|run| acknowledged.submit_again(cluster, run));
 }
 
 /// Returns the records of all runs by id, once each has an end. An end is stored before it is in the
 /// record of all runs: if that has it and the run does not, a broker has lost it, or is a new leader
 /// that does not know yet what it has stored.
-fn ended(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> BTreeMap<String, Value> {
-    let stored = |filter: &str| cluster.fleet.stored("skillhost-runs-default", filter);
-    let records = stored("skillhost.run.default.*");
+fn ended(cluster: &Cluster, acknowledged: &mut Acknowledged) -> BTreeMap<String, Value> {
+    let records = cluster.fleet.stored("skillhost-runs-default", "skillhost.run.default.*");
     let id_of = |record: &Value| record["id"].as_str().unwrap().to_owned();
     let mut by_id: BTreeMap<_, _> =
         records.into_iter().map(|record| (id_of(&record), record)).collect();
-    for (run, id) in acknowledged {
-        let has_ended = |record: &Value| record["state"]["ended"].is_object();
-        let record = by_id.entry(id.clone()).or_default();
-        if has_ended(record) {
+    let has_ended = |record: &Value| record["state"]["ended"].is_object();
+    for (run, id) in acknowledged.ids.clone() {
+        let before = by_id.get(&id).unwrap_or(&Value::Null);
+        if has_ended(before) {
             continue;
         }
-        progress(&format!("run {run} is in the record of all runs, and not ended: {record}"));
-        submit_again(cluster, *run, id);
+        progress(&format!("run {run} is in the record of all runs, and not ended: {before}"));
+        by_id.remove(&id);
+        acknowledged.submit_again(cluster, run);
         until("a run ends that was submitted again", || {
             // The brokers may have lost the record itself.
-            let found = stored(&format!("skillhost.run.default.{id}"));
-            *record = found.into_iter().next().unwrap_or_default();
-            has_ended(record)
+            let found = acknowledged.record(cluster, run).filter(has_ended);
+            found.is_some_and(|record| by_id.insert(id_of(&record), record).is_none())
         });
     }
     by_id
 }
 
 /// Waits until the end of every run is in the record of all runs.
-fn await_ends(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
+fn await_ends(cluster: &Cluster, acknowledged: &mut Acknowledged) {
     // As long as runs end.
     let (mut count, mut since, mut repaired) = (0, Instant::now(), Instant::now());
     // The records of other runs must not count for one that is missing.
-    while count < acknowledged.len() || !unrecorded(cluster, acknowledged).is_empty() {
+    while count < acknowledged.ids.len() || !acknowledged.unrecorded(cluster).is_empty() {
         sleep(Duration::from_millis(200));
         let now = cluster.fleet.count("skillhost-audit-default");
         if now > count {
             (count, since) = (now, Instant::now());
         }
-        assert!(since.elapsed() < HANG_TIMEOUT, "{count} of {} runs end", acknowledged.len());
+        assert!(since.elapsed() < HANG_TIMEOUT, "{count} of {} runs end", acknowledged.ids.len());
         if since.elapsed() > IDLE && repaired.elapsed() > IDLE {
             repair(cluster, acknowledged);
             repaired = Instant::now();
@@ -600,11 +637,13 @@ fn payload(signed: &Value) -> Value {
 
 /// Checks that every run has ended once, with its own result and its own writes. Returns how many needed
 /// several attempts.
-fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> usize {
+fn check(cluster: &Cluster, acknowledged: &mut Acknowledged) -> usize {
     await_ends(cluster, acknowledged);
     let by_id = ended(cluster, acknowledged);
+    // Of those that became other runs.
+    await_ends(cluster, acknowledged);
     let (mut nonces, mut repeated, mut restored) = (BTreeSet::new(), 0, 0);
-    for (run, id) in acknowledged {
+    for (run, id) in &acknowledged.ids {
         let signed = &by_id[id]["state"]["ended"];
         let ended = payload(signed);
         assert_eq!(ended["status"], "succeeded", "{run}: {ended}");
@@ -630,7 +669,7 @@ fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> usize {
         ));
     }
     // A key has one run: no submission became two.
-    assert_eq!(by_id.len(), acknowledged.len(), "runs that no client knows");
+    assert_eq!(by_id.len(), acknowledged.ids.len(), "runs that no client knows");
     check_audit(cluster, acknowledged, &by_id);
     let dead = cluster.fleet.command(&["dead", "list"]);
     assert_eq!(dead, "");
@@ -639,21 +678,20 @@ fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) -> usize {
 
 /// Checks that the record of all runs verifies and has the end of each run once, and that the logs of the
 /// workers verify.
-fn check_audit(
-    cluster: &Cluster,
-    acknowledged: &BTreeMap<usize, String>,
-    by_id: &BTreeMap<String, Value>,
-) {
+fn check_audit(cluster: &Cluster, acknowledged: &Acknowledged, by_id: &BTreeMap<String, Value>) {
     // Fails if a record is missing or a signature is wrong.
     let audit = cluster.fleet.command(&["audit"]);
     let mut recorded = BTreeSet::new();
     for line in audit.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
         let id = record["run"].as_str().unwrap().to_owned();
+        if acknowledged.replaced.contains(&id) {
+            continue;
+        }
         assert_eq!(record, payload(&by_id[&id]["state"]["ended"]), "the end, and its record");
         assert!(recorded.insert(id), "a second record: {line}");
     }
-    let ids: BTreeSet<String> = acknowledged.values().cloned().collect();
+    let ids: BTreeSet<String> = acknowledged.ids.values().cloned().collect();
     assert_eq!(recorded, ids, "one record of each run");
     for name in NAMES {
         let log = format!(".local/state/skillhost/workers/{name}/default/audit.jsonl");

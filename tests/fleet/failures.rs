@@ -375,6 +375,21 @@ fn a_run_whose_worker_and_message_are_gone_is_executed_when_it_is_submitted_agai
 }
 
 #[test]
+fn a_run_whose_record_alone_is_gone_is_executed_when_it_is_submitted_again() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let run = shell("echo done");
+    let id = submit_under_a_key(&server, &run);
+    fleet.forget("skillhost-runs-default", &format!("skillhost.run.default.{id}"));
+    let worker = fleet.worker("one", &[]);
+    until("the worker has the message", || worker.log().contains("do not know the run yet"));
+    assert_eq!(submit_under_a_key(&server, &run), id);
+    assert_eq!(server.result(&id)["outcome"]["stdout"], "done\n");
+    until("the end is recorded", || ends(&fleet).len() == 1);
+    assert_eq!(ends(&fleet)[0]["attempt"], 1);
+}
+
+#[test]
 fn a_run_in_progress_is_not_executed_twice_whatever_is_in_the_queue() {
     let fleet = Fleet::new(&["--tenant", "a", "--worker", "one", "--worker", "two"]);
     let (server, tenants) = fleet.api_for("a", "quotas: { running: 2 }");
