@@ -11,8 +11,8 @@ use crate::{host, print_line, workspace};
 
 /// Runs each program `times` times, each time under different conditions.
 pub(crate) fn run(times: u32) -> Result<(), Error> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(workspace::root()).args([
+    let mut cargo = workspace::cargo(&workspace::root());
+    cargo.args([
         "test",
         "-p",
         "skillhost-cli",

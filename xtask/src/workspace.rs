@@ -49,10 +49,19 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
         .map_err(Error::context(path.display()))
 }
 
-/// Returns a command that runs the active toolchain's cargo in `dir`.
+/// Returns a command that runs the active toolchain's cargo in `dir`, with the environment that it has
+/// outside a task. Build scripts such as that of `ring` run again if the variables change that describe
+/// this package, and all that depends on their crates would compile again after each change between a
+/// task and a plain `cargo test`.
 pub(crate) fn cargo(dir: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(dir);
+    for (name, _) in std::env::vars_os() {
+        let of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if of_package.iter().any(|start| name.as_encoded_bytes().starts_with(start.as_bytes())) {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 
