@@ -34,6 +34,8 @@ pub struct Fleet {
     brokers: Vec<Option<Child>>,
     /// Small disks, which its processes see.
     pub disks: Option<Disks>,
+    /// The program of the brokers, if it is not the one of Debian.
+    pub nats_server: Option<PathBuf>,
 }
 
 /// A worker.
@@ -59,7 +61,7 @@ impl Fleet {
     pub fn prepared(count: u16, args: &[&str]) -> Fleet {
         let (place, port) = (Place::new(), free_ports(count));
         let brokers = (0..count).map(|_| None).collect();
-        let fleet = Fleet { place, port, brokers, disks: None };
+        let fleet = Fleet { place, port, brokers, disks: None, nats_server: None };
         fleet.init(&[args, &["--brokers", &count.to_string()]].concat());
         fleet
     }
@@ -85,10 +87,17 @@ impl Fleet {
         assert!(output.status.success(), "{output:?}");
     }
 
+    /// Returns the configuration of a broker.
+    pub fn broker_configuration(&self, number: u16) -> PathBuf {
+        self.folder().join(format!("broker/nats-server-{}.conf", number + 1))
+    }
+
     pub fn start_broker(&mut self, number: u16) {
-        let mut command = unpacked("nats-server", "usr/sbin/nats-server");
-        let file = format!("broker/nats-server-{}.conf", number + 1);
-        command.arg("-c").arg(self.folder().join(file));
+        let mut command = match &self.nats_server {
+            Some(program) => Command::new(program),
+            None => unpacked("nats-server", "usr/sbin/nats-server"),
+        };
+        command.arg("-c").arg(self.broker_configuration(number));
         let mut command = self.seeing_disks(command);
         let log = self.place.user.work().join(format!("broker-{number}.log"));
         let file = std::fs::File::options().create(true).append(true).open(&log).unwrap();

@@ -268,7 +268,18 @@ impl Cluster {
         if fleet.disks.is_none() {
             skipped("the kernel refuses mounts: no disk fills");
         }
-        (0..3).for_each(|number| fleet.start_broker(number));
+        // `cargo xtask chaos --nats-server`
+        fleet.nats_server = std::env::var_os("SKILLHOST_CHAOS_NATS_SERVER").map(PathBuf::from);
+        for number in 0..3 {
+            if fleet.nats_server.is_some() {
+                let file = fleet.broker_configuration(number);
+                let text = std::fs::read_to_string(&file).unwrap();
+                let synchronous = text.replace("# sync_interval: always", "sync_interval: always");
+                assert_ne!(synchronous, text);
+                std::fs::write(&file, synchronous).unwrap();
+            }
+            fleet.start_broker(number);
+        }
         std::fs::write(fleet.place.user.work().join("token"), "a-token-of-the-chaos").unwrap();
         let mut cluster = Cluster {
             servers: Vec::new(),
@@ -555,15 +566,11 @@ impl Acknowledged {
 /// deliver, so skillhost alone could not have kept the runs waiting.
 fn repair(cluster: &Cluster, acknowledged: &mut Acknowledged) {
     let lost = acknowledged.unrecorded(cluster);
-    let (version, state, waiting) = block_on(async {
-        let client = cluster.fleet.connect("api").await;
-        let version = client.server_info().version;
-        let context = async_nats::jetstream::new(client);
+    let waiting = block_on(async {
+        let context = async_nats::jetstream::new(cluster.fleet.connect("api").await);
         let stream = context.get_stream("skillhost-queue-default").await.unwrap();
         let small = stream.consumer_info("small").await.unwrap();
-        let state = stream.get_info().await.unwrap().state;
-        let state = format!("{} messages, the last is {}", state.messages, state.last_sequence);
-        (version, state, (small.num_pending, small.num_ack_pending))
+        (small.num_pending, small.num_ack_pending)
     });
     let (with_record, without): (Vec<usize>, Vec<usize>) =
         lost.iter().partition(|run| acknowledged.record(cluster, **run).is_some());
@@ -578,11 +585,25 @@ fn repair(cluster: &Cluster, acknowledged: &mut Acknowledged) {
         false => ("records", without),
     };
     progress(&format!(
-        "nats-server {version} has lost the {what} of {} acknowledged runs (queue: {state}; \
-         to deliver and to acknowledge: {waiting:?}): submitting them again under their keys",
+        "the brokers have lost the {what} of {} acknowledged runs (to deliver and to acknowledge: \
+         {waiting:?}): submitting them again under their keys",
         lost.len()
     ));
+    show_streams(cluster);
     lost.into_iter().for_each(|run| acknowledged.submit_again(cluster, run));
+}
+
+/// Shows the state of the streams that may have lost something, and the version of the brokers.
+fn show_streams(cluster: &Cluster) {
+    block_on(async {
+        let client = cluster.fleet.connect("api").await;
+        let version = client.server_info().version;
+        let context = async_nats::jetstream::new(client);
+        for stream in ["skillhost-queue-default", "skillhost-runs-default"] {
+            let info = context.get_stream(stream).await.unwrap().get_info().await.unwrap();
+            progress(&format!("nats-server {version}: {stream}: {:?}", info.state));
+        }
+    });
 }
 
 /// Returns the records of all runs by id, once each has an end. An end is stored before it is in the
@@ -594,11 +615,14 @@ fn ended(cluster: &Cluster, acknowledged: &mut Acknowledged) -> BTreeMap<String,
     let mut by_id: BTreeMap<_, _> =
         records.into_iter().map(|record| (id_of(&record), record)).collect();
     let has_ended = |record: &Value| record["state"]["ended"].is_object();
-    for (run, id) in acknowledged.ids.clone() {
+    let is_lost = |id: &String| !by_id.get(id).is_some_and(has_ended);
+    let lost: Vec<(usize, String)> =
+        acknowledged.ids.clone().into_iter().filter(|(_, id)| is_lost(id)).collect();
+    if !lost.is_empty() {
+        show_streams(cluster);
+    }
+    for (run, id) in lost {
         let before = by_id.get(&id).unwrap_or(&Value::Null);
-        if has_ended(before) {
-            continue;
-        }
         progress(&format!("run {run} is in the record of all runs, and not ended: {before}"));
         by_id.remove(&id);
         acknowledged.submit_again(cluster, run);
