@@ -17,8 +17,8 @@ use crate::server::traces::{self, Traces};
 /// What is logged, and in which form.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Log {
-    /// Log to stderr from this level on: error, warn, info, debug or trace; or by directives, such
-    /// as `skillhost=debug,rmcp=warn` [default: warn; error with --quiet, info with --verbose]
+    /// Log to stderr from this level on: error, warn, info or debug; or by directives, such as
+    /// `skillhost=debug,rmcp=warn` [default: warn; error with --quiet, info with --verbose]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
     /// Log one JSON object per line instead of text
