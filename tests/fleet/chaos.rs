@@ -390,11 +390,8 @@ impl Cluster {
                 sleep(Duration::from_secs(1));
                 disks.free(3 + worker);
                 let ended = Instant::now();
-                // A broker without space stops storing until it is started again, and its store may lack
-                // something: it copies everything from the others, as the guide says.
+                // A broker without space stops storing until it is started again.
                 self.fleet.stop_broker(broker);
-                let disks = self.fleet.disks.as_ref().unwrap();
-                disks.clear(3 + worker);
                 self.fleet.start_broker(broker);
                 ended
             }

@@ -78,17 +78,6 @@ impl Disks {
         std::fs::remove_file(self.filling(disk)).unwrap();
     }
 
-    /// Removes everything that is on a disk.
-    pub fn clear(&self, disk: usize) {
-        for entry in std::fs::read_dir(self.path(&self.folders[disk])).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => std::fs::remove_dir_all(path).unwrap(),
-                false => std::fs::remove_file(path).unwrap(),
-            }
-        }
-    }
-
     fn filling(&self, disk: usize) -> PathBuf {
         self.path(&self.folders[disk]).join("filling")
     }
