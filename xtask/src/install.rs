@@ -71,7 +71,8 @@ pub(crate) fn place(
     }
     copy_tree(&root.join("plugins"), &share.join("plugins"), &[])?;
     // The program comes last, so that an installed program finds the rest.
-    let installed = copy_program(built, prefix)?;
+    let installed = prefix.join("bin/skillhost");
+    copy_program_to(built, &installed)?;
     list_state(machine, &installed, &share, step)?;
     Ok(installed)
 }
@@ -108,23 +109,28 @@ pub(crate) fn release(db: &Path, prefix: PathBuf, progress: &Progress) -> Result
 
 /// Copies a program into the folder `bin` below `prefix` atomically, and returns the path of the
 /// copy.
+pub(crate) fn copy_program(program: &Path, prefix: &Path) -> Result<PathBuf, Error> {
+    let to = prefix.join("bin").join(program.file_name().unwrap_or_default());
+    copy_program_to(program, &to)?;
+    Ok(to)
+}
+
+/// Copies a program to this path atomically.
 ///
 /// A linker writes its output page by page, so the kernel caches it in single pages and maps each
 /// page that a start touches separately. A file that is written at once is cached in pieces of up
 /// to 2 MiB, which makes a start faster (docs/contribute/start-up.md has the figures). `fs::copy`
 /// writes 64 KiB at a time, which loses part of the gain.
-pub(crate) fn copy_program(program: &Path, prefix: &Path) -> Result<PathBuf, Error> {
-    let to = prefix.join("bin").join(program.file_name().unwrap_or_default());
+fn copy_program_to(program: &Path, to: &Path) -> Result<(), Error> {
     let new = to.with_extension("new");
     let copy = || {
-        fs::create_dir_all(prefix.join("bin"))?;
+        to.parent().map_or(Ok(()), fs::create_dir_all)?;
         fs::write(&new, fs::read(program)?)?;
         fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
         // A running program keeps its old file.
-        fs::rename(&new, &to)
+        fs::rename(&new, to)
     };
-    copy().map_err(Error::context(to.display()))?;
-    Ok(to)
+    copy().map_err(Error::context(to.display()))
 }
 
 fn copy_runtime(built: &Path, name: &str, share: &Path) -> Result<(), Error> {
