@@ -231,7 +231,7 @@ fn what_is_refused_counts_as_received() {
     server.token = body;
     let refused = server.call_as(&server.token, "POST", "/v1/runs", &[], &large);
     assert_eq!(refused.code(), "invalid-request");
-    assert!(is_used_up(&server), "a body that is no JSON");
+    assert!(is_used_up(&server), "a body that is not JSON");
     server.token = length;
     let refused = server.call_as(&server.token, "POST", "/v1/runs", &[], &vec![b' '; 9 << 20]);
     assert_eq!(refused.code(), "body-too-large");

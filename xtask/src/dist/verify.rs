@@ -32,7 +32,7 @@ const USER: u32 = 65_534;
 const FIRST_RUN: Duration = Duration::from_millis(50);
 
 /// The largest archive, in bytes: docs/contribute/release.md has its parts.
-const ARCHIVE_MAX: u64 = 73_000_000;
+const ARCHIVE_MAX: u64 = 66_000_000;
 
 /// The files that the skills read.
 const INPUTS: [(&str, &str); 3] = [
