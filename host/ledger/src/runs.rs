@@ -152,7 +152,7 @@ const FROM_5: &str = concat!(
 const FROM_6: &str = "
         ALTER TABLE runs ADD COLUMN kind TEXT; ALTER TABLE runs ADD COLUMN exit_code INTEGER;
         UPDATE runs SET kind = json_extract(result, '$.kind'),
-            exit_code = json_extract(result, '$.exit_code') WHERE result IS NOT NULL;";
+            exit_code = json_extract(result, '$.exit_code') WHERE json_valid(result);";
 
 /// The bytes of a page. A run changes about 20 pages, few bytes in each, and all of a changed page is written to
 /// the log: 22 KiB for a run instead of 74 KiB with pages of 4 KiB, in two thirds of the processor time

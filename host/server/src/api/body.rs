@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Receiver;
 
+use super::Bounds;
 use super::fleet::Fetched;
 use super::logs::too_many;
 use super::problem::{Problem, ProblemCode};
@@ -29,34 +30,25 @@ const CHUNK: usize = 64 << 10;
 /// How soon a body of JSON has to arrive, or it counts as a stream: it holds a connection.
 const SOON: Duration = Duration::from_secs(1);
 
-/// As [`json`], and counts the body as received bytes.
-pub(super) async fn charged_json<T: DeserializeOwned>(
-    tenant: &Arc<Tenant>,
-    body: Incoming,
-    most: usize,
-    within: Duration,
-) -> Result<T, Problem> {
-    let bytes = receive(tenant, body, most, within).await?;
-    tenant.charge(0, bytes.len() as u64).await;
-    parse(&bytes)
-}
-
-/// Reads a body of JSON that has at most `most` bytes and arrives in time. What is no such body counts as
-/// received bytes; the caller counts the others.
+/// Reads a body of JSON within the bounds. Returns also its length, which the caller counts as received
+/// bytes. A body that is too large or is not JSON is counted here.
 pub(super) async fn json<T: DeserializeOwned>(
     tenant: &Arc<Tenant>,
     body: Incoming,
-    most: usize,
-    within: Duration,
-) -> Result<T, Problem> {
-    let bytes = receive(tenant, body, most, within).await?;
-    let parsed = parse(&bytes);
-    if parsed.is_err() {
-        tenant.charge(0, bytes.len() as u64).await;
+    bounds: &Bounds,
+) -> Result<(T, u64), Problem> {
+    let bytes = receive(tenant, body, bounds.body, bounds.body_within).await?;
+    let length = bytes.len() as u64;
+    match serde_json::from_slice(&bytes) {
+        Ok(value) => Ok((value, length)),
+        Err(error) => {
+            tenant.charge(0, length).await;
+            Err(Problem::invalid(format!("the body: {error}")))
+        }
     }
-    parsed
 }
 
+/// Reads a body that has at most `most` bytes and arrives in time.
 async fn receive(
     tenant: &Arc<Tenant>,
     body: Incoming,
@@ -80,10 +72,6 @@ async fn receive(
         }
         Err(_) => Err(Problem::invalid("the body ended early")),
     }
-}
-
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| Problem::invalid(format!("the body: {error}")))
 }
 
 pub(super) fn too_large(most: u64) -> Problem {

@@ -309,9 +309,9 @@ impl ApiShared {
             ),
             _ => return Err(Problem::invalid("`Idempotency-Key` may be sent once")),
         };
-        let bounds = &self.options.bounds;
-        let submission: RunSubmission =
-            body::json(tenant, body, bounds.body, bounds.body_within).await?;
+        // Its bytes are counted when it is stored.
+        let (submission, _): (RunSubmission, u64) =
+            body::json(tenant, body, &self.options.bounds).await?;
         // At once: what is refused must not stay in memory while the request waits for the disk.
         self.check(&submission)?;
         // A key may name a run that was accepted.

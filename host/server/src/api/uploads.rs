@@ -140,9 +140,9 @@ impl ApiShared {
         let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let invalid = |detail: String| Problem::new(ProblemCode::SkillInvalid, detail);
         let (name, files) = if kind == "application/json" {
-            let bounds = &self.options.bounds;
-            let upload: SkillUpload =
-                body::charged_json(tenant, body, bounds.body, bounds.body_within).await?;
+            let (upload, bytes): (SkillUpload, u64) =
+                body::json(tenant, body, &self.options.bounds).await?;
+            tenant.charge(0, bytes).await;
             self.check_upload(&upload)?;
             if let Some(fleet) = &self.options.fleet {
                 for file in upload.files.values() {

@@ -201,10 +201,9 @@ impl ApiShared {
         let ok = StatusCode::OK;
         Ok(match part {
             Part::Programs if head.method == Method::POST => {
-                let bounds = &self.options.bounds;
-                // Counted with the program, as those of other protocols are.
-                let request: ProgramRequest =
-                    body::json(tenant, body, bounds.body, bounds.body_within).await?;
+                // Its bytes are counted with the program, as those of other protocols are.
+                let (request, _): (ProgramRequest, u64) =
+                    body::json(tenant, body, &self.options.bounds).await?;
                 let result = self.start_program(tenant, session, request).await?;
                 let status = if result.run.status.has_ended() { ok } else { StatusCode::ACCEPTED };
                 of_json(status, &result)
@@ -290,8 +289,11 @@ impl ApiShared {
                 of_json(ok, &self.write_stdin(tenant, &program, body, end).await?)
             }
             ProgramPart::Signal => {
-                let SignalRequest { signal } = self.read_json(tenant, body).await?;
+                let (SignalRequest { signal }, bytes) =
+                    body::json(tenant, body, &self.options.bounds).await?;
                 let info = self.signal(&program, signal).await;
+                // Afterwards: a signal must not wait for the disk.
+                tenant.charge(0, bytes).await;
                 let status = if info.status.has_ended() { ok } else { StatusCode::ACCEPTED };
                 of_json(status, &info)
             }
@@ -302,13 +304,15 @@ impl ApiShared {
         })
     }
 
+    /// Reads a body of JSON within the bounds, and counts its bytes.
     async fn read_json<T: serde::de::DeserializeOwned>(
         &self,
         tenant: &Arc<Tenant>,
         body: Incoming,
     ) -> Answered<T> {
-        let bounds = &self.options.bounds;
-        body::charged_json(tenant, body, bounds.body, bounds.body_within).await
+        let (value, bytes) = body::json(tenant, body, &self.options.bounds).await?;
+        tenant.charge(0, bytes).await;
+        Ok(value)
     }
 }
 
