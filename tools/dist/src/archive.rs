@@ -91,11 +91,12 @@ pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(Error::at("gzip"))
 }
 
-/// Compresses with Zstandard. The window covers the whole archive, because the compiled code of a
-/// runtime repeats the content of its component; every decompressor accepts a window of 128 MiB.
+/// Compresses with Zstandard at its highest level, which saves 1 MB and takes 1.5 times as long as
+/// level 19. The window is large, because the compiled code of a runtime repeats the content of its
+/// component; every decompressor accepts a window of 128 MiB.
 pub(crate) fn zstd(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let compress = || {
-        let mut encoder = zstd::Encoder::new(Vec::new(), 19)?;
+        let mut encoder = zstd::Encoder::new(Vec::new(), 22)?;
         encoder.long_distance_matching(true)?;
         encoder.window_log(27)?;
         encoder.include_checksum(true)?;
