@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use skillhost_toolchain::{Error, Progress};
 
 use super::{read_json, write};
@@ -191,7 +193,8 @@ fn serve(installed: &Installed) -> Result<(), Error> {
             ask(&line)
         },
     );
-    drop(child.kill());
+    // What it started may be a wrapper, such as node or runc, which passes this signal on, unlike SIGKILL.
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).ok();
     drop(child.wait());
     answer
 }
