@@ -15,7 +15,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -32,6 +32,9 @@ const USER: u32 = 65_534;
 /// The goal for what the first run after an installation takes longer than the second: it computes
 /// the digests of a runtime and its code.
 const FIRST_RUN: Duration = Duration::from_millis(50);
+
+/// How long a server without runs may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest archive, in bytes: docs/contribute/release.md has its parts.
 const ARCHIVE_MAX: u64 = 66_000_000;
@@ -193,10 +196,26 @@ fn serve(installed: &Installed) -> Result<(), Error> {
             ask(&line)
         },
     );
-    // What it started may be a wrapper, such as node or runc, which passes this signal on, unlike SIGKILL.
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).ok();
-    drop(child.wait());
-    answer
+    let ended = end(&mut child);
+    answer.and(ended)
+}
+
+/// Ends the server. The child may be a wrapper, such as node or runc, which passes SIGTERM on but cannot
+/// pass on SIGKILL.
+fn end(child: &mut Child) -> Result<(), Error> {
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM)
+        .map_err(Error::context("skillhost serve"))?;
+    let start = Instant::now();
+    while child.try_wait().map_err(Error::context("skillhost serve"))?.is_none() {
+        if start.elapsed() > END_TIMEOUT {
+            drop(child.kill());
+            drop(child.wait());
+            let limit = END_TIMEOUT.as_secs();
+            return Err(Error::new(format!("skillhost serve still runs {limit} s after SIGTERM")));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 fn ask(line: &str) -> Result<(), Error> {
