@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
@@ -30,6 +30,10 @@ const RECONNECT: Duration = Duration::from_secs(2);
 /// The codes of a full stream, and of a message that is larger than the stream accepts.
 const STORE_FAILED: u64 = 10_077;
 const MESSAGE_TOO_LARGE: u64 = 10_054;
+/// The code of three brokers since 2.11 while another write of the same subject is in progress.
+const IN_FLIGHT: u64 = 10_164;
+/// The pause before such a write is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The connections of an identity to the brokers. Cheap to clone.
 #[derive(Clone)]
@@ -205,21 +209,29 @@ impl Broker {
     }
 
     async fn send(&self, subject: String, message: PublishMessage) -> Result<Written, FleetError> {
-        let sent = async { self.context.send_publish(subject, message).await?.await };
-        match sent.await {
-            Ok(stored) => Ok(Written::At(stored.sequence)),
-            Err(error) => match error.kind() {
-                PublishErrorKind::WrongLastSequence => Ok(Written::Conflict),
-                PublishErrorKind::MaxPayloadExceeded => {
-                    Err(FleetError::TooLarge("it is larger than the brokers accept".into()))
+        let sent =
+            async || self.context.send_publish(subject.clone(), message.clone()).await?.await;
+        let started = Instant::now();
+        let error = loop {
+            match sent().await {
+                Ok(stored) => return Ok(Written::At(stored.sequence)),
+                Err(error) if code(&error) == Some(IN_FLIGHT) && started.elapsed() < REQUEST => {
+                    tokio::time::sleep(PAUSE).await;
                 }
-                _ => match code(&error) {
-                    Some(STORE_FAILED) => Ok(Written::Full),
-                    Some(MESSAGE_TOO_LARGE) => {
-                        Err(FleetError::TooLarge("it is larger than the queue accepts".into()))
-                    }
-                    _ => Err(unavailable(&error)),
-                },
+                Err(error) => break error,
+            }
+        };
+        match error.kind() {
+            PublishErrorKind::WrongLastSequence => Ok(Written::Conflict),
+            PublishErrorKind::MaxPayloadExceeded => {
+                Err(FleetError::TooLarge("it is larger than the brokers accept".into()))
+            }
+            _ => match code(&error) {
+                Some(STORE_FAILED) => Ok(Written::Full),
+                Some(MESSAGE_TOO_LARGE) => {
+                    Err(FleetError::TooLarge("it is larger than the queue accepts".into()))
+                }
+                _ => Err(unavailable(&error)),
             },
         }
     }
