@@ -436,7 +436,7 @@ impl Cluster {
                             && cluster.replicas.iter().all(|peer| peer.current && !peer.offline)
                     })
                 };
-                streams.is_ok_and(|all| all.len() == 5 && all.iter().all(is_current))
+                streams.is_ok_and(|all| all.len() == 6 && all.iter().all(is_current))
             })
         });
     }
@@ -541,7 +541,7 @@ impl Acknowledged {
     fn submit_again(&mut self, cluster: &Cluster, run: usize) {
         let key = hex(&Sha256::digest(format!("run-{run}")));
         let key = format!("skillhost.key.default.{key}");
-        let is_lost = cluster.fleet.stored("skillhost-runs-default", &key).is_empty();
+        let is_lost = cluster.fleet.stored("skillhost-keys-default", &key).is_empty();
         let (started, mut last) = (Instant::now(), None);
         let id = (1..).find_map(|attempt| {
             assert!(started.elapsed() < HANG_TIMEOUT, "{run} is not accepted again: {last:?}");
@@ -597,8 +597,9 @@ fn show_streams(cluster: &Cluster) {
         let client = cluster.fleet.connect("api").await;
         let version = client.server_info().version;
         let context = async_nats::jetstream::new(client);
-        for stream in ["skillhost-queue-default", "skillhost-runs-default"] {
-            let info = context.get_stream(stream).await.unwrap().get_info().await.unwrap();
+        let streams = ["queue", "runs", "keys", "audit"];
+        for stream in streams.map(|kind| format!("skillhost-{kind}-default")) {
+            let info = context.get_stream(&stream).await.unwrap().get_info().await.unwrap();
             progress(&format!("nats-server {version}: {stream}: {:?}", info.state));
         }
     });

@@ -351,6 +351,26 @@ fn an_end_that_the_brokers_lose_is_restored_when_the_run_is_submitted_again() {
 }
 
 #[test]
+fn no_run_starts_again_if_the_brokers_lose_all_that_they_replace() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    let run = shell("echo $RANDOM");
+    let id = submit_under_a_key(&server, &run);
+    let before = server.result(&id)["run"].clone();
+    until("the end is recorded", || ends(&fleet).len() == 1);
+    // Keys are in a stream of their own, in which nothing is replaced.
+    fleet.forget("skillhost-runs-default", "skillhost.>");
+    fleet.forget("skillhost-queue-default", "skillhost.>");
+    assert_eq!(submit_under_a_key(&server, &run), id);
+    let after = server.result(&id)["run"].clone();
+    for same in ["status", "outcome", "exit_code", "ended"] {
+        assert_eq!(after[same], before[same], "{same}");
+    }
+    assert_eq!(ends(&fleet).len(), 1);
+}
+
+#[test]
 fn a_run_whose_worker_and_message_are_gone_is_executed_when_it_is_submitted_again() {
     let fleet = Fleet::of_two();
     let server = fleet.api(&[]);

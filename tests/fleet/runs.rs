@@ -79,6 +79,37 @@ fn any_server_answers_for_a_run_and_it_ends_as_on_one_machine() {
 }
 
 #[test]
+fn requests_under_a_key_at_once_are_one_run() {
+    let fleet = Fleet::of_two();
+    let (first, mut second) = (fleet.api(&[]), fleet.api(&[]));
+    second.token.clone_from(&second.server.token);
+    let _worker = fleet.worker("one", &[]);
+    for round in 0..4 {
+        let key = format!("round-{round}");
+        let post = &|number: usize| {
+            let server = [&first, &second][number % 2];
+            let headers = [("Idempotency-Key", &*key)];
+            let body = shell(&format!("echo {}", number / 4)).to_string();
+            let answer =
+                server.call_as(&server.token, "POST", "/v1/runs", &headers, body.as_bytes());
+            (answer.status, answer.json())
+        };
+        let answers: Vec<(u16, Value)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || post(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let of = |status: u16| answers.iter().filter(move |answer| answer.0 == status);
+        assert_eq!((of(202).count(), of(200).count(), of(409).count()), (1, 3, 4), "{answers:?}");
+        assert!(of(409).all(|(_, problem)| problem["code"] == "key-conflict"), "{answers:?}");
+        let id = &of(202).next().unwrap().1["id"];
+        assert!(of(200).all(|(_, run)| run["id"] == *id), "{answers:?}");
+        let result = first.result(id.as_str().unwrap());
+        assert_eq!(result["run"]["status"], "succeeded", "{result}");
+    }
+    until("the ends are recorded", || fleet.stored("skillhost-audit-default", ">").len() == 4);
+}
+
+#[test]
 fn the_record_of_a_run_says_who_executed_it() {
     let fleet = Fleet::of_two();
     let server = fleet.api(&[]);

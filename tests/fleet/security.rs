@@ -78,6 +78,8 @@ fn a_worker_reaches_the_queues_of_its_tenants_only() {
         "$JS.API.STREAM.DELETE.skillhost-audit-a",
         "$JS.API.STREAM.PURGE.skillhost-audit-a",
         "$JS.API.STREAM.MSG.DELETE.skillhost-audit-a",
+        "$JS.API.STREAM.MSG.GET.skillhost-keys-a",
+        "$JS.API.STREAM.MSG.DELETE.skillhost-keys-a",
         "$JS.API.STREAM.NAMES",
         "$SYS.REQ.SERVER.PING",
         // The name of another worker.

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind};
+use async_nats::jetstream::stream::{
+    DirectGetErrorKind, LastRawMessageErrorKind, RawMessageErrorKind,
+};
 use async_nats::jetstream::{self, consumer};
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use bytes::Bytes;
@@ -196,6 +198,19 @@ impl Broker {
             message = message.expected_last_subject_sequence(expected);
         }
         self.send(subject, message).await
+    }
+
+    /// Deletes a revision of a subject. Does nothing if it was already replaced or deleted.
+    ///
+    /// Does not purge the subject: NATS before 2.9.18 can empty the whole stream if a broker is killed after
+    /// a purge.
+    pub(crate) async fn delete(&self, stream: &str, revision: u64) -> Result<(), FleetError> {
+        let stream = self.stream(stream).await?;
+        let Err(error) = stream.delete_message(revision).await else { return Ok(()) };
+        match stream.get_raw_message(revision).await {
+            Err(gone) if gone.kind() == RawMessageErrorKind::NoMessageFound => Ok(()),
+            _ => Err(unavailable(&error)),
+        }
     }
 
     /// Adds a message to a queue. A second one with the same id within two minutes is dropped.

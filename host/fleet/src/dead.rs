@@ -55,17 +55,21 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
             })
         })
         .await?;
+    // Of now: another failure of the run has another letter.
+    let stream = names::dead_stream(tenant);
+    let letter = broker.get(&stream, &names::dead(tenant, run)).await?;
+    let forget = async || match &letter {
+        Some(letter) => broker.delete(&stream, letter.revision).await,
+        None => Ok(()),
+    };
     let Some(read) = runs.read(run).await? else {
         // It has expired, and its letter says nothing any more.
-        forget(broker, tenant, run).await?;
+        forget().await?;
         return Ok(false);
     };
-    if changed == Change::Refused {
-        // An earlier call may have ended before the run was in the queue.
-        let letter = broker.get(&names::dead_stream(tenant), &names::dead(tenant, run)).await?;
-        if read.record.state != RunState::Queued || letter.is_none() {
-            return Ok(false);
-        }
+    // An earlier call may have ended before the run was in the queue.
+    if changed == Change::Refused && (read.record.state != RunState::Queued || letter.is_none()) {
+        return Ok(false);
     }
     // Another id than that of its first message, which the broker may remember.
     let again = format!("{run}-{}", crate::runs::now());
@@ -73,15 +77,8 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
         return Err(FleetError::Full);
     }
     runs.announce(run, RunEvent::Changed).await;
-    forget(broker, tenant, run).await?;
+    forget().await?;
     Ok(true)
-}
-
-/// Removes a dead letter.
-async fn forget(broker: &Broker, tenant: &str, run: &str) -> Result<(), FleetError> {
-    let stream = broker.stream(&names::dead_stream(tenant)).await?;
-    let purged = stream.purge().filter(names::dead(tenant, run)).await;
-    purged.map(drop).map_err(|error| unavailable(&error))
 }
 
 /// Deletes everything of a tenant in the fleet. Returns whether there was anything.

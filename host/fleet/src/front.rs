@@ -23,7 +23,7 @@ use crate::types::{
     RunState, VERSION,
 };
 use crate::usage;
-use skillhost_ledger::runs::{HourlyUsage, KEY_LIFE, RunStatus, Submitted};
+use skillhost_ledger::runs::{HourlyUsage, RunStatus, Submitted};
 use skillhost_server::api::fleet::{
     Content, Fleet, FleetEnd, FleetError, FleetRun, FleetSkill, FleetTenant, INLINE, NewFleetRun,
     RunEvent,
@@ -166,50 +166,42 @@ impl Front {
         kept.get(tenant).copied().unwrap_or_default()
     }
 
-    /// Returns the run of an idempotency key and when it was submitted, after claiming an unused key for a
-    /// new run.
+    /// Claims an idempotency key for a new run. Returns the run that has the key and when it was submitted, or
+    /// `OtherBody`.
     async fn claim_key(
         &self,
         tenant: &str,
         (key, digest): (&str, &str),
         new: &NewFleetRun,
     ) -> Result<Result<(String, i64), Submitted>, FleetError> {
-        loop {
-            let (known, revision) = self.key(tenant, key).await?;
-            match known {
-                Some(known) if known.digest == digest => {
-                    return Ok(Ok((known.run, known.created)));
-                }
-                Some(_) => return Ok(Err(Submitted::OtherBody)),
-                None => {}
-            }
-            let record = KeyRecord {
-                version: VERSION,
-                digest: digest.to_owned(),
-                run: new.id.clone(),
-                created: new.now,
-            };
-            let bytes = record.write().map_err(FleetError::TooLarge)?;
-            let broker = self.brokers.of(tenant).await?;
-            match broker.put(names::key(tenant, key), bytes, Some(revision)).await? {
-                Written::At(_) => return Ok(Ok((new.id.clone(), new.now))),
-                Written::Conflict => {}
-                Written::Full => return Err(FleetError::Full),
-            }
+        let record = KeyRecord {
+            version: VERSION,
+            digest: digest.to_owned(),
+            run: new.id.clone(),
+            created: new.now,
+        };
+        let bytes = record.write().map_err(FleetError::TooLarge)?;
+        let broker = self.brokers.of(tenant).await?;
+        // A broker refuses this write again if it repeats it after a kill, so nothing is read first.
+        let written = broker.put(names::key(tenant, key), bytes, Some(0)).await?;
+        if let Written::At(_) = written {
+            return Ok(Ok((new.id.clone(), new.now)));
+        }
+        match self.key(tenant, key).await? {
+            Some(known) if known.digest == digest => Ok(Ok((known.run, known.created))),
+            Some(_) => Ok(Err(Submitted::OtherBody)),
+            None if written == Written::Full => Err(FleetError::Full),
+            None => Err(unavailable(&"the idempotency key is just expiring")),
         }
     }
 
-    /// Returns a key that is still remembered, and the revision of its record.
-    async fn key(&self, tenant: &str, key: &str) -> Result<(Option<KeyRecord>, u64), FleetError> {
-        let subject = names::key(tenant, key);
-        let Some(found) =
-            self.brokers.of(tenant).await?.get(&names::runs_stream(tenant), &subject).await?
-        else {
-            return Ok((None, 0));
+    /// Returns a key that the brokers remember.
+    async fn key(&self, tenant: &str, key: &str) -> Result<Option<KeyRecord>, FleetError> {
+        let (stream, subject) = (names::keys_stream(tenant), names::key(tenant, key));
+        let Some(found) = self.brokers.of(tenant).await?.get(&stream, &subject).await? else {
+            return Ok(None);
         };
-        let known = KeyRecord::read(&found.bytes).map_err(FleetError::Untrusted)?;
-        let lives = known.created > now() - KEY_LIFE;
-        Ok((Some(known).filter(|_| lives), found.revision))
+        KeyRecord::read(&found.bytes).map(Some).map_err(FleetError::Untrusted)
     }
 
     /// Returns some bytes here, if they are few, or else as a blob.
@@ -293,7 +285,7 @@ impl Fleet for Front {
         tenant: &str,
         (key, digest): (&str, &str),
     ) -> Result<Option<Submitted>, FleetError> {
-        let (Some(known), _) = self.key(tenant, key).await? else { return Ok(None) };
+        let Some(known) = self.key(tenant, key).await? else { return Ok(None) };
         if known.digest != digest {
             return Ok(Some(Submitted::OtherBody));
         }
@@ -358,25 +350,32 @@ impl Fleet for Front {
             is_metered: new.is_metered,
             state: RunState::Queued,
         };
-        if id != new.id
-            && let Some(end) = runs.recorded(&id).await?
-        {
-            // The run has ended, and a broker has lost its record.
-            let attempts = self.brokers.identity.verify(&end, tenant, &id)?.attempt;
-            runs.create(&RunRecord { attempts, state: RunState::Ended(end), ..record }).await?;
-            tracing::warn!(tenant, run = id, "the brokers had lost the record of the run");
-            runs.announce(&id, RunEvent::Ended).await;
-            return Ok(Submitted::Repeated(id));
-        }
-        runs.create(&record).await?;
+        let revision = if key.is_some() {
+            // Also for the server that claimed the key: it may have been paused while another one went on.
+            match futures::try_join!(runs.read(&id), runs.recorded(&id))? {
+                (Some(_), _) => None,
+                (None, Some(end)) => {
+                    // The run has ended, and a broker has lost its record.
+                    let attempts = self.brokers.identity.verify(&end, tenant, &id)?.attempt;
+                    let state = RunState::Ended(end);
+                    runs.create(&RunRecord { attempts, state, ..record }).await?;
+                    tracing::warn!(tenant, run = id, "the brokers had lost the record of the run");
+                    runs.announce(&id, RunEvent::Ended).await;
+                    return Ok(Submitted::Repeated(id));
+                }
+                (None, None) => runs.create(&record).await?,
+            }
+        } else {
+            runs.create(&record).await?
+        };
         match runs.enqueue(&record, &id).await? {
             // Another request with the key may have been told that the run is accepted: the next one
             // puts it into the queue.
             Written::Full if key.is_some() => Ok(Submitted::Full),
             Written::Full => {
-                let stream = runs.broker.stream(&names::runs_stream(tenant)).await?;
-                let record = stream.purge().filter(names::run(tenant, &id));
-                record.await.map_err(|error| unavailable(&error))?;
+                if let Some(revision) = revision {
+                    runs.broker.delete(&names::runs_stream(tenant), revision).await?;
+                }
                 Ok(Submitted::Full)
             }
             _ if id == new.id => Ok(Submitted::New),

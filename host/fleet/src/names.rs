@@ -25,14 +25,19 @@ pub(crate) fn dead(tenant: &str, run: &str) -> String {
     format!("skillhost.dead.{tenant}.{run}")
 }
 
-/// The stream of the records of runs, of idempotency keys, of known results, of uploaded skills,
-/// of sessions, and of the usage.
+/// The stream of the records of runs, of known results, of uploaded skills, of sessions, and of the
+/// usage.
 pub(crate) fn runs_stream(tenant: &str) -> String {
     format!("skillhost-runs-{tenant}")
 }
 
 pub(crate) fn run(tenant: &str, run: &str) -> String {
     format!("skillhost.run.{tenant}.{run}")
+}
+
+/// The stream of idempotency keys.
+pub(crate) fn keys_stream(tenant: &str) -> String {
+    format!("skillhost-keys-{tenant}")
 }
 
 /// An idempotency key may have any visible character, and a subject may not.

@@ -57,10 +57,14 @@ impl Runs {
         Ok(Some(Read { record, revision: found.revision }))
     }
 
-    /// Adds a record, unless there is one.
-    pub(crate) async fn create(&self, record: &RunRecord) -> Result<(), FleetError> {
+    /// Adds a record, unless there is one. Returns the revision of the new one.
+    ///
+    /// If there may be one, read it first: after a kill, a broker before 2.10.19 may repeat as many writes as
+    /// it has refused, and later lose others.
+    pub(crate) async fn create(&self, record: &RunRecord) -> Result<Option<u64>, FleetError> {
         match self.write(record, 0).await? {
-            Written::At(_) | Written::Conflict => Ok(()),
+            Written::At(revision) => Ok(Some(revision)),
+            Written::Conflict => Ok(None),
             Written::Full => Err(FleetError::Full),
         }
     }

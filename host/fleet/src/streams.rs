@@ -14,7 +14,7 @@ use crate::types::{JOB_BYTES, PART_BYTES, RECORD_BYTES};
 use skillhost_server::api::fleet::{FleetError, FleetTenant, RunClass};
 
 /// How long an idempotency key is remembered, which is the least that runs are kept.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const KEY_LIFE: Duration = Duration::from_millis(skillhost_ledger::runs::KEY_LIFE.unsigned_abs());
 /// The window in which a second message for a run is dropped.
 const DUPLICATES: Duration = Duration::from_secs(120);
 /// Room in a queue for the runs in progress, whose messages stay until they have ended.
@@ -81,6 +81,7 @@ pub(crate) async fn delete(broker: &Broker, tenant: &str) -> Result<bool, FleetE
         names::queue_stream(tenant),
         names::dead_stream(tenant),
         names::runs_stream(tenant),
+        names::keys_stream(tenant),
         names::blobs_stream(tenant),
         names::audit_stream(tenant),
     ] {
@@ -98,10 +99,10 @@ fn is_missing(error: &DeleteStreamError) -> bool {
         if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
-fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
+fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 6] {
     let name = &tenant.name;
     // The record of a session stays as long as the session, and is there a while after its end.
-    let runs = tenant.results.max(DAY).max(tenant.session_ttl.saturating_mul(2));
+    let runs = tenant.results.max(KEY_LIFE).max(tenant.session_ttl.saturating_mul(2));
     let common = Config {
         storage: StorageType::File,
         num_replicas: replicas,
@@ -110,6 +111,14 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         max_bytes: -1,
         discard: DiscardPolicy::Old,
         ..Config::default()
+    };
+    let written_once = Config {
+        // A second write to a subject is refused.
+        discard: DiscardPolicy::New,
+        discard_new_per_subject: true,
+        deny_delete: true,
+        deny_purge: true,
+        ..common.clone()
     };
     let clamped = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let bytes = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
@@ -137,7 +146,7 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         },
         Config {
             name: names::runs_stream(name),
-            subjects: ["run", "key", "result", "skill", "session"]
+            subjects: ["run", "result", "skill", "session"]
                 .map(|kind| format!("skillhost.{kind}.{name}.*"))
                 .into_iter()
                 .chain([names::usage(name), names::sessions(name)])
@@ -145,6 +154,15 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
             max_age: runs.max(tenant.uploads),
             max_message_size: bytes(RECORD_BYTES + OVERHEAD),
             ..common.clone()
+        },
+        Config {
+            // Nothing is replaced here, as in the record of all runs. If a broker before 2.10.19 is killed, it
+            // can lose messages of a stream that has gaps, and a lost key lets a run start twice.
+            name: names::keys_stream(name),
+            subjects: vec![format!("skillhost.key.{name}.*")],
+            max_age: KEY_LIFE,
+            max_message_size: bytes(JOB_BYTES + OVERHEAD),
+            ..written_once.clone()
         },
         Config {
             name: names::blobs_stream(name),
@@ -160,13 +178,8 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         Config {
             name: names::audit_stream(name),
             subjects: vec![names::audit(name, "*")],
-            // A second write to the subject of a record is refused.
-            discard: DiscardPolicy::New,
-            discard_new_per_subject: true,
             max_message_size: bytes(RECORD_BYTES + OVERHEAD),
-            deny_delete: true,
-            deny_purge: true,
-            ..common
+            ..written_once
         },
     ]
 }
@@ -243,7 +256,9 @@ pub(crate) struct Depth {
 /// Returns the bytes that are stored for a tenant: its runs, keys, skills and blobs.
 pub(crate) async fn stored(broker: &Broker, tenant: &str) -> Result<u64, FleetError> {
     let mut bytes = 0;
-    for name in [names::runs_stream(tenant), names::blobs_stream(tenant)] {
+    for name in
+        [names::runs_stream(tenant), names::keys_stream(tenant), names::blobs_stream(tenant)]
+    {
         let info = broker.stream(&name).await?.get_info().await;
         bytes += info.map_err(|error| unavailable(&error))?.state.bytes;
     }
@@ -301,11 +316,15 @@ mod tests {
             uploads: Duration::from_secs(60),
             session_ttl: Duration::from_secs(60),
         };
-        let [queue, dead, runs, blobs, audit] = configs(&tenant, 3);
+        let [queue, dead, runs, keys, blobs, audit] = configs(&tenant, 3);
         assert_eq!((queue.max_messages, blobs.max_bytes), (16, 1 << 20));
-        assert_eq!(runs.max_age, DAY, "an idempotency key is remembered for a day");
+        assert_eq!(
+            (runs.max_age, keys.max_age),
+            (KEY_LIFE, KEY_LIFE),
+            "a key has its run for a day"
+        );
         assert!(blobs.max_age > tenant.uploads && audit.max_age.is_zero());
-        for config in [queue, dead, runs, blobs, audit] {
+        for config in [queue, dead, runs, keys, blobs, audit] {
             assert!(config.max_message_size > 0 && config.num_replicas == 3, "{}", config.name);
         }
     }
