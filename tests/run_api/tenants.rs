@@ -207,7 +207,7 @@ fn quotas_bound_the_queue_the_hour_and_the_storage() {
 fn what_is_refused_counts_as_received() {
     let place = Place::new();
     let quotas = "quotas: { storage: 64KiB, bytes-per-hour: 50KiB }";
-    let names = ["file", "body", "length", "session"];
+    let names = ["file", "body", "length", "part", "session"];
     let tokens = names.map(|_| new_token());
     let tenants: Vec<_> =
         names.iter().zip(&tokens).map(|(name, (_, digest))| (*name, &**digest, quotas)).collect();
@@ -221,7 +221,7 @@ fn what_is_refused_counts_as_received() {
             answer.status == 429 && answer.code() == "bytes-quota"
         })
     };
-    let [file, body, length, session] = tokens.map(|(token, _)| token);
+    let [file, body, length, part, session] = tokens.map(|(token, _)| token);
     let large = [1; 80 << 10];
     server.token = file;
     let put = format!("/v1/blobs/{}", digest(&large));
@@ -236,6 +236,15 @@ fn what_is_refused_counts_as_received() {
     let refused = server.call_as(&server.token, "POST", "/v1/runs", &[], &vec![b' '; 9 << 20]);
     assert_eq!(refused.code(), "body-too-large");
     assert!(is_used_up(&server), "a body that is too large");
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {part}\r\nContent-Length: 90000\r\n\r\n",
+        server.server.address
+    );
+    let mut client = TcpStream::connect(&server.server.address).unwrap();
+    client.write_all(&[head.as_bytes(), &large].concat()).unwrap();
+    client.shutdown(std::net::Shutdown::Both).unwrap();
+    server.token = part;
+    assert!(is_used_up(&server), "a body whose client goes");
     server.token = session;
     let named = json!({ "skills": ["x".repeat(60 << 10)] });
     assert_ne!(server.call("POST", "/v1/sessions", &named).status, 201);

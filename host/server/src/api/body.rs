@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,21 +31,16 @@ const CHUNK: usize = 64 << 10;
 const SOON: Duration = Duration::from_secs(1);
 
 /// Reads a body of JSON within the bounds. Returns also its length, which the caller counts as received
-/// bytes. A body that is too large or is not JSON is counted here.
+/// bytes. A body that is refused is counted here.
 pub(super) async fn json<T: DeserializeOwned>(
     tenant: &Arc<Tenant>,
     body: Incoming,
     bounds: &Bounds,
 ) -> Result<(T, u64), Problem> {
-    let bytes = receive(tenant, body, bounds.body, bounds.body_within).await?;
-    let length = bytes.len() as u64;
-    match serde_json::from_slice(&bytes) {
-        Ok(value) => Ok((value, length)),
-        Err(error) => {
-            tenant.charge(0, length).await;
-            Err(Problem::invalid(format!("the body: {error}")))
-        }
-    }
+    let received = receive(tenant, body, bounds.body, bounds.body_within).await?;
+    let value = serde_json::from_slice(&received.bytes)
+        .map_err(|error| Problem::invalid(format!("the body: {error}")))?;
+    Ok((value, received.accept()))
 }
 
 /// Reads a body that has at most `most` bytes and arrives in time.
@@ -54,23 +49,56 @@ async fn receive(
     body: Incoming,
     most: usize,
     within: Duration,
-) -> Result<Bytes, Problem> {
-    let mut collecting = std::pin::pin!(Limited::new(body, most).collect());
-    let collected = match tokio::time::timeout(SOON.min(within), &mut collecting).await {
+) -> Result<ReceivedBody, Problem> {
+    let mut collecting = std::pin::pin!(collect(tenant, body, most));
+    match tokio::time::timeout(SOON.min(within), &mut collecting).await {
         Ok(collected) => collected,
         Err(_) => {
             let _open = tenant.open_stream().ok_or_else(too_many)?;
             let rest = within.saturating_sub(SOON);
             tokio::time::timeout(rest, collecting).await.map_err(|_| timeout(within))?
         }
-    };
-    match collected {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            tenant.charge(0, most as u64).await;
-            Err(too_large(most as u64))
+    }
+}
+
+async fn collect(
+    tenant: &Arc<Tenant>,
+    mut body: Incoming,
+    most: usize,
+) -> Result<ReceivedBody, Problem> {
+    let mut received = ReceivedBody { tenant: tenant.clone(), bytes: Vec::new() };
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::invalid("the body ended early"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let room = most - received.bytes.len();
+        received.bytes.extend_from_slice(data.get(..room).unwrap_or(&data));
+        if data.len() > room {
+            return Err(too_large(most as u64));
         }
-        Err(_) => Err(Problem::invalid("the body ended early")),
+    }
+    Ok(received)
+}
+
+/// What was received of a body. Unless it is accepted, it is counted when it is dropped, also if its client has
+/// gone or was too slow.
+struct ReceivedBody {
+    tenant: Arc<Tenant>,
+    bytes: Vec<u8>,
+}
+
+impl ReceivedBody {
+    /// Returns the length, which the caller counts.
+    fn accept(mut self) -> u64 {
+        std::mem::take(&mut self.bytes).len() as u64
+    }
+}
+
+impl Drop for ReceivedBody {
+    fn drop(&mut self) {
+        let (tenant, bytes) = (self.tenant.clone(), self.bytes.len() as u64);
+        if bytes > 0 {
+            tokio::task::spawn_blocking(move || tenant.charge_blocking(0, bytes));
+        }
     }
 }
 
