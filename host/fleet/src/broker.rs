@@ -32,8 +32,9 @@ const RECONNECT: Duration = Duration::from_secs(2);
 /// The codes of a full stream, and of a message that is larger than the stream accepts.
 const STORE_FAILED: u64 = 10_077;
 const MESSAGE_TOO_LARGE: u64 = 10_054;
-/// The code of three brokers since 2.11 while another write of the same subject is in progress.
-const IN_FLIGHT: u64 = 10_164;
+/// The codes with which three brokers, since 2.11, refuse a message while another one with the same id, or another
+/// write to the same subject, is in progress.
+const IN_PROGRESS: [u64; 2] = [10_158, 10_164];
 /// The pause before such a write is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -203,7 +204,8 @@ impl Broker {
     /// Deletes a revision of a subject. Does nothing if it was already replaced or deleted.
     ///
     /// Does not purge the subject: NATS before 2.9.18 can empty the whole stream if a broker is killed after
-    /// a purge.
+    /// a purge. A broker that numbers messages differently since it was killed deletes another one, which is
+    /// the smaller harm.
     pub(crate) async fn delete(&self, stream: &str, revision: u64) -> Result<(), FleetError> {
         let stream = self.stream(stream).await?;
         let Err(error) = stream.delete_message(revision).await else { return Ok(()) };
@@ -230,7 +232,10 @@ impl Broker {
         let error = loop {
             match sent().await {
                 Ok(stored) => return Ok(Written::At(stored.sequence)),
-                Err(error) if code(&error) == Some(IN_FLIGHT) && started.elapsed() < REQUEST => {
+                Err(error)
+                    if code(&error).is_some_and(|code| IN_PROGRESS.contains(&code))
+                        && started.elapsed() < REQUEST =>
+                {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => break error,

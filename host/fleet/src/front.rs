@@ -351,16 +351,22 @@ impl Fleet for Front {
             state: RunState::Queued,
         };
         let revision = if key.is_some() {
-            // Also for the server that claimed the key: it may have been paused while another one went on.
+            // Also by the server that claimed the key: it may have been paused while another one went on.
             match futures::try_join!(runs.read(&id), runs.recorded(&id))? {
                 (Some(_), _) => None,
                 (None, Some(end)) => {
                     // The run has ended, and a broker has lost its record.
                     let attempts = self.brokers.identity.verify(&end, tenant, &id)?.attempt;
                     let state = RunState::Ended(end);
-                    runs.create(&RunRecord { attempts, state, ..record }).await?;
-                    tracing::warn!(tenant, run = id, "the brokers had lost the record of the run");
-                    runs.announce(&id, RunEvent::Ended).await;
+                    let created = runs.create(&RunRecord { attempts, state, ..record }).await?;
+                    if created.is_some() {
+                        tracing::warn!(
+                            tenant,
+                            run = id,
+                            "the brokers had lost the record of the run"
+                        );
+                        runs.announce(&id, RunEvent::Ended).await;
+                    }
                     return Ok(Submitted::Repeated(id));
                 }
                 (None, None) => runs.create(&record).await?,
