@@ -244,7 +244,7 @@ fn what_is_refused_counts_as_received() {
     client.write_all(&[head.as_bytes(), &large].concat()).unwrap();
     client.shutdown(std::net::Shutdown::Both).unwrap();
     server.token = part;
-    assert!(is_used_up(&server), "a body whose client goes");
+    assert!(is_used_up(&server), "a body that ends early");
     server.token = session;
     let named = json!({ "skills": ["x".repeat(60 << 10)] });
     assert_ne!(server.call("POST", "/v1/sessions", &named).status, 201);

@@ -30,27 +30,39 @@ const CHUNK: usize = 64 << 10;
 /// How soon a body of JSON has to arrive, or it counts as a stream: it holds a connection.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Reads a body of JSON within the bounds. Returns also its length, which the caller counts as received
-/// bytes. A body that is refused is counted here.
+/// Reads a body of JSON within the bounds. Also returns its length: the caller counts the bytes of a body
+/// that it accepts. Those of a body that is refused here are counted here.
 pub(super) async fn json<T: DeserializeOwned>(
     tenant: &Arc<Tenant>,
     body: Incoming,
     bounds: &Bounds,
 ) -> Result<(T, u64), Problem> {
-    let received = receive(tenant, body, bounds.body, bounds.body_within).await?;
-    let value = serde_json::from_slice(&received.bytes)
-        .map_err(|error| Problem::invalid(format!("the body: {error}")))?;
-    Ok((value, received.accept()))
+    let mut received = ReceivedBody { tenant, bytes: Vec::new() };
+    let read = receive(&mut received, body, bounds.body, bounds.body_within).await;
+    let parsed = read.and_then(|()| {
+        serde_json::from_slice(&received.bytes)
+            .map_err(|error| Problem::invalid(format!("the body: {error}")))
+    });
+    let length = received.take();
+    match parsed {
+        Ok(value) => Ok((value, length)),
+        Err(problem) => {
+            // Before the answer, so that a client cannot have its bodies refused faster than they are counted.
+            tenant.charge(0, length).await;
+            Err(problem)
+        }
+    }
 }
 
 /// Reads a body that has at most `most` bytes and arrives in time.
 async fn receive(
-    tenant: &Arc<Tenant>,
+    received: &mut ReceivedBody<'_>,
     body: Incoming,
     most: usize,
     within: Duration,
-) -> Result<ReceivedBody, Problem> {
-    let mut collecting = std::pin::pin!(collect(tenant, body, most));
+) -> Result<(), Problem> {
+    let tenant = received.tenant;
+    let mut collecting = std::pin::pin!(collect(received, body, most));
     match tokio::time::timeout(SOON.min(within), &mut collecting).await {
         Ok(collected) => collected,
         Err(_) => {
@@ -62,11 +74,10 @@ async fn receive(
 }
 
 async fn collect(
-    tenant: &Arc<Tenant>,
+    received: &mut ReceivedBody<'_>,
     mut body: Incoming,
     most: usize,
-) -> Result<ReceivedBody, Problem> {
-    let mut received = ReceivedBody { tenant: tenant.clone(), bytes: Vec::new() };
+) -> Result<(), Problem> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Problem::invalid("the body ended early"))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -76,24 +87,24 @@ async fn collect(
             return Err(too_large(most as u64));
         }
     }
-    Ok(received)
+    Ok(())
 }
 
-/// What was received of a body. Unless it is accepted, it is counted when it is dropped, also if its client has
-/// gone or was too slow.
-struct ReceivedBody {
-    tenant: Arc<Tenant>,
+/// What was received of a body so far. It is counted when it is dropped, unless it was taken: the client may
+/// have disconnected.
+struct ReceivedBody<'t> {
+    tenant: &'t Arc<Tenant>,
     bytes: Vec<u8>,
 }
 
-impl ReceivedBody {
+impl ReceivedBody<'_> {
     /// Returns the length, which the caller counts.
-    fn accept(mut self) -> u64 {
+    fn take(mut self) -> u64 {
         std::mem::take(&mut self.bytes).len() as u64
     }
 }
 
-impl Drop for ReceivedBody {
+impl Drop for ReceivedBody<'_> {
     fn drop(&mut self) {
         let (tenant, bytes) = (self.tenant.clone(), self.bytes.len() as u64);
         if bytes > 0 {
