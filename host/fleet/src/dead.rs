@@ -55,7 +55,7 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
             })
         })
         .await?;
-    // Of now: another failure of the run has another letter.
+    // Read before the run is in the queue again: if it fails again, it gets another letter, which must stay.
     let stream = names::dead_stream(tenant);
     let letter = broker.get(&stream, &names::dead(tenant, run)).await?;
     let forget = async || match &letter {

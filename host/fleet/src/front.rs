@@ -351,7 +351,7 @@ impl Fleet for Front {
             state: RunState::Queued,
         };
         let revision = if key.is_some() {
-            // Also by the server that claimed the key: it may have been paused while another one went on.
+            // Even the server that claimed the key checks: it may have been paused while another one went on.
             match futures::try_join!(runs.read(&id), runs.recorded(&id))? {
                 (Some(_), _) => None,
                 (None, Some(end)) => {
