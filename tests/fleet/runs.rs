@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 use skillhost_skill::runtime::digest;
 
@@ -256,7 +257,15 @@ fn deleting_a_tenant_of_a_fleet_deletes_its_streams_and_says_if_there_are_none()
     let server = fleet.api(&[]);
     server.submit(&shell("echo x"));
     drop(server);
+    let streams = || {
+        super::block_on(async {
+            let context = async_nats::jetstream::new(fleet.connect("api").await);
+            context.stream_names().try_collect::<Vec<String>>().await.unwrap()
+        })
+    };
+    assert!(streams().contains(&"skillhost-keys-default".into()));
     assert_eq!(fleet.command(&["delete", "default"]), "deleted everything of default\n");
+    assert_eq!(streams(), [] as [String; 0]);
     let (url, identity) = (fleet.url(), fleet.identity("api"));
     let delete = |fleet: &Fleet| {
         let mut command = fleet.place.user.command(env!("CARGO_BIN_EXE_skillhost"));

@@ -35,7 +35,7 @@ const MESSAGE_TOO_LARGE: u64 = 10_054;
 /// The codes with which three brokers, since 2.11, refuse a message while another one with the same id, or another
 /// write to the same subject, is in progress.
 const IN_PROGRESS: [u64; 2] = [10_158, 10_164];
-/// The pause before such a write is tried again.
+/// The pause before such a message is sent again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The connections of an identity to the brokers. Cheap to clone.
@@ -204,8 +204,8 @@ impl Broker {
     /// Deletes a revision of a subject. Does nothing if it was already replaced or deleted.
     ///
     /// Does not purge the subject: NATS before 2.9.18 can empty the whole stream if a broker is killed after
-    /// a purge. A broker that numbers messages differently since it was killed deletes another one, which is
-    /// the smaller harm.
+    /// a purge. A broker that numbers messages differently after a kill deletes another one, which is the
+    /// lesser harm.
     pub(crate) async fn delete(&self, stream: &str, revision: u64) -> Result<(), FleetError> {
         let stream = self.stream(stream).await?;
         let Err(error) = stream.delete_message(revision).await else { return Ok(()) };

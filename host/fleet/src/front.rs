@@ -182,7 +182,8 @@ impl Front {
         };
         let bytes = record.write().map_err(FleetError::TooLarge)?;
         let broker = self.brokers.of(tenant).await?;
-        // A broker refuses this write again if it repeats it after a kill, so nothing is read first.
+        // Nothing is read first: a broker that repeats a refused write after a kill refuses it again, since keys
+        // are never replaced.
         let written = broker.put(names::key(tenant, key), bytes, Some(0)).await?;
         if let Written::At(_) = written {
             return Ok(Ok((new.id.clone(), new.now)));

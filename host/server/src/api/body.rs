@@ -90,8 +90,8 @@ async fn collect(
     Ok(())
 }
 
-/// What was received of a body so far. It is counted when it is dropped, unless it was taken: the client may
-/// have disconnected.
+/// What was received of a body so far. If it is dropped before its length is taken, because the client has
+/// disconnected, it is counted all the same.
 struct ReceivedBody<'t> {
     tenant: &'t Arc<Tenant>,
     bytes: Vec<u8>,

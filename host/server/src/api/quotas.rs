@@ -64,6 +64,9 @@ impl Tenant {
 
     /// As [`Tenant::charge`], off the event loop.
     pub(super) fn charge_blocking(&self, cpu_ms: u64, bytes: u64) {
+        if cpu_ms == 0 && bytes == 0 {
+            return;
+        }
         let now = now();
         let charged = match &self.fleet {
             Some(fleet) if self.settings().quotas.has_hourly() => {

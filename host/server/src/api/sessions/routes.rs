@@ -291,11 +291,9 @@ impl ApiShared {
             ProgramPart::Signal => {
                 let (SignalRequest { signal }, bytes) =
                     body::json(tenant, body, &self.options.bounds).await?;
-                // Alongside: a signal must not wait for the disk, and its client may disconnect meanwhile.
-                let of = tenant.clone();
-                let counting = tokio::task::spawn_blocking(move || of.charge_blocking(0, bytes));
-                let info = self.signal(&program, signal).await;
-                counting.await.ok();
+                // At once: a signal must not wait for the disk, and its client may disconnect meanwhile.
+                let (info, ()) =
+                    tokio::join!(self.signal(&program, signal), tenant.charge(0, bytes));
                 let status = if info.status.has_ended() { ok } else { StatusCode::ACCEPTED };
                 of_json(status, &info)
             }
